@@ -8,29 +8,23 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from codezero.config.check import require
-from codezero.config.learning import (
+from codezero.config.proposer import DifficultyPolicy, ProposerBackend, ProposerConfig, Reference
+from codezero.config.reward import Backend, EvaluatorConfig, RewardConfig, VerdictMode
+from codezero.config.services import JudgeConfig, MarketConfig, PushConfig, PushedCheckpoint
+from codezero.config.solver import (
     BuiltinConfig,
     DatasetConfig,
     Device,
     Dtype,
-    Importance,
-    LossType,
     ModelConfig,
-    Moments,
     ProbeConfig,
     ProposalsConfig,
-    RewardScale,
     RolloutConfig,
     RolloutEngine,
     TaskDraw,
     TasksConfig,
-    TrainConfig,
-    TrainMethod,
     Transfer,
 )
-from codezero.config.proposer import DifficultyPolicy, ProposerBackend, ProposerConfig, Reference
-from codezero.config.reward import Backend, EvaluatorConfig, RewardConfig, VerdictMode
-from codezero.config.services import JudgeConfig, MarketConfig, PushConfig, PushedCheckpoint
 from codezero.config.swarm import (
     LedgerConfig,
     LedgerKind,
@@ -43,6 +37,7 @@ from codezero.config.swarm import (
     Weighting,
 )
 from codezero.config.tracking import LogFormat, TerminalView, TrackingConfig, Wandb
+from codezero.config.training import Importance, LossType, Moments, RewardScale, TrainConfig, TrainMethod
 from codezero.config.verifier import VerifierConfig
 
 __all__ = [

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from codezero.config.check import require
-from codezero.config.learning import Dtype
+from codezero.config.solver import Dtype
 
 MAX_REWARD = 1.2 + 1e-6
 """The largest reward by magnitude, so that the rewards of a swarm's nodes can be compared: 1.2, with a margin for

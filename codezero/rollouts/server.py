@@ -23,7 +23,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from codezero.config import RolloutEngine
-from codezero.config.learning import LOGPROBS_AFTER
+from codezero.config.solver import LOGPROBS_AFTER
 from codezero.errors import Stopping, TransferError
 from codezero.llm.load import LoadedModel
 from codezero.llm.replies import Done, Progressed, Reply
