@@ -122,7 +122,7 @@ def weights_of(folder: Path, checkpoint: str) -> Path:
 
 def probed(folder: Path) -> Counts:
     """What the node's probes came to: (round, share right at T=1, share right greedily) of each pass, and its words."""
-    path = folder / "logs" / probes.NAME
+    path = folder / "logs" / probes.NODE.file
     if not path.exists():
         return {"passes": [], "text": ""}
     found = probes.learning([msgspec.json.decode(line, type=ProbeReport) for line in path.read_bytes().splitlines()])

@@ -17,12 +17,13 @@ from codezero.identity import names
 from codezero.ledger.build import load_key, make_ledger
 from codezero.loop import Stages, run_round
 from codezero.network.selection import SapoSelection
+from codezero.observe import probes
 from codezero.observe.monitor import RoundMonitor
-from codezero.observe.probes import LEAST_ROUNDS, Learning
-from codezero.observe.status import PROBING, SAVING, WAITING
+from codezero.observe.status import SAVING, WAITING
 from codezero.observe.trackers.metrics import round_metrics
 from codezero.policy.ahead import AheadSolver
-from codezero.policy.build import Models, make_probe
+from codezero.policy.build import Models, held_out_for, make_probe
+from codezero.policy.measure import Measuring
 from codezero.policy.solver import PolicySolver
 from codezero.proposer.refusal import refusal
 from codezero.publish.build import start_publisher
@@ -32,7 +33,6 @@ from codezero.runtime import state
 from codezero.services.build import Services
 from codezero.tasks.build import make_task_source, task_lists
 from codezero.tasks.environment import load_environments
-from codezero.tasks.held_out import load_held_out
 from codezero.tasks.known import WantedTasks, rule
 from codezero.tasks.listed import Lister, TaskList
 from codezero.tasks.proposed import WithProposals, proposed_candidates, to_task
@@ -100,9 +100,20 @@ class Node:
             max_completion_length=config.rollout.max_new_tokens,
             claims_of=models.policy.name if config.swarm.logprobs else "",
         )
-        is_long = config.rounds == 0 or config.rounds >= LEAST_ROUNDS
-        held_out = load_held_out() if config.probe.share and is_long else {}
-        self._probe = make_probe(config, models, held_out, workers, self._monitor.progress)
+        held_out = held_out_for(config, config.rounds)
+        probe = make_probe(
+            config,
+            models.policy,
+            held_out,
+            probes.NODE,
+            workers,
+            self._monitor.progress,
+            engine=models.engine,
+            sample=models.sample,
+            rows=config.swarm.num_local * config.rollout.num_generations,
+            turn=lambda: models.turn,
+        )
+        self._measuring = Measuring(probe, self._checkpoints, self._folder, console, self._status)
         proposals = place.proposals()
         self._tasks = WithProposals(
             sources,
@@ -151,7 +162,6 @@ class Node:
             observer=self._monitor,
         )
         self._last = self._resume()
-        self._has_fallen, self._is_best = False, self._has_lost_best()
         self._services.start(models.policy, models.turn, stack)
         method = TrainMethod(models.settings["train.method"])
         self._publisher = start_publisher(
@@ -183,7 +193,7 @@ class Node:
         loss."""
         played = 0
         while self._config.rounds == 0 or played < self._config.rounds:
-            self._measure()
+            self._measuring.measure(self._last.number if self._last else 0, self._learner.policy_version)
             self._status.stage(WAITING)
             told = self._rule, self._wanted.progress()
             round_id = self._ledger.next_round(self._last)
@@ -192,39 +202,9 @@ class Node:
             report = self._services.report(run_round(round_id, self._stages, self._config.swarm.num_local))
             self._offer(report)
             self._monitor.report(report)
-            self._trackers.log(report.round, round_metrics(report, self._probe.learning if self._probe else None))
+            self._trackers.log(report.round, round_metrics(report, self._measuring.learning))
             self._last = round_id
             played += 1
-
-    def _measure(self) -> None:
-        """Takes probes while any is due."""
-        if self._probe is None or not self._probe.is_due:
-            return
-        self._status.stage(PROBING)
-        if not self._probe.reports:
-            self._console.line(
-                "probe: the model is measured before it learns, for ten minutes at most; probe.share=0 leaves that out"
-            )
-        while self._probe.is_due:
-            if self._probe.take(self._last.number if self._last else 0, self._learner.policy_version):
-                self._tell(self._probe.learning)
-
-    def _tell(self, found: Learning) -> None:
-        """Shows the result of a whole pass. If it is the best so far, the next checkpoint is kept as the best."""
-        self._console.line(f"probe: {found.text}")
-        self._is_best = self._is_best or found.best == len(found.passes) - 1
-        fall = found.gain.fall if found.gain is not None else None
-        if fall is not None and not self._has_fallen:
-            kept = (
-                f"{self._folder}/checkpoints/best has the best weights. Once the node is stopped, codezero eval "
-                f"--dataset mbpp --checkpoint {self._folder}/best measures them"
-            )
-            logger.warning(
-                "the model has got worse beyond chance. Check train.learning_rate and train.lora_learning_rate: "
-                "lower ones may help. %s",
-                kept if fall.since else "The weights at the start were better",
-            )
-        self._has_fallen = fall is not None
 
     def finish(self) -> None:
         """Saves the last finished round if it is not saved yet, and shows the results of this run and how to continue.
@@ -244,8 +224,7 @@ class Node:
     def _resume(self) -> RoundId | None:
         """Restores the newest undamaged checkpoint and returns its round; None if there is no checkpoint."""
         found = self._checkpoints.load_latest()
-        if self._probe is not None:
-            self._probe.resume(found.round if found is not None else 0)
+        self._measuring.resume(found.round if found is not None else 0)
         if found is None:
             self._monitor.resume(None)
             self._console.line(f"state: new in {self._folder}")
@@ -259,12 +238,6 @@ class Node:
         self._monitor.resume(RoundReport(**found.node["report"]))
         self._console.line(f"state: continuing in {self._folder} after round {found.round}")
         return RoundId(number=found.round)
-
-    def _has_lost_best(self) -> bool:
-        """Returns whether the newest pass is the best and the node was killed before it kept a checkpoint of it."""
-        passes, best = (self._probe.learning.passes, self._probe.learning.best) if self._probe else ((), None)
-        kept = state.best_round(self._folder)
-        return best is not None and best == len(passes) - 1 and (kept is None or kept < passes[best].last_round)
 
     def _offer(self, report: RoundReport) -> None:
         """Gives a finished round to the saver, which writes it now or later."""
@@ -286,7 +259,6 @@ class Node:
         self._saver.offer(finished)
 
     def _saved(self, number: int, checkpoint: Path) -> None:
-        kept = self._is_best and self._checkpoints.keep_best()
-        self._is_best = self._is_best and not kept
+        kept = self._measuring.keep_best()
         if self._publisher is not None:
             self._publisher.offer(number, checkpoint, self._checkpoints.best if kept else None)

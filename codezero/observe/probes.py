@@ -1,4 +1,4 @@
-"""The results of a node's probes: reports of single probes in `logs/probe.jsonl`, and the progress that they show.
+"""The results of a solver's probes: reports of single probes, a line of a file each, and the progress that they show.
 
 A probe solves the next few of a fixed set of problems that are never trained on, so that a pass over all of them takes
 many rounds; the first pass begins before the first round.
@@ -17,10 +17,24 @@ VERDICTS = {
     Direction.LEVEL: "No change beyond chance",
     Direction.FALLING: "It has got worse",
 }
-NAME = "probe.jsonl"
-"""The name of the file in the folder of logs."""
 LEAST_ROUNDS = 20
-"""The number of rounds of the shortest run that is measured; a run without a limit is always measured."""
+"""The number of rounds or batches of the shortest run that is measured; a run without a limit is always measured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeSeries:
+    """The probes of solvers of one role: their file, and the words for what is done between them."""
+
+    file: str
+    """The name of the file in the folder of logs, which nodes of several roles may share."""
+    step: str
+    steps: str
+
+
+NODE = ProbeSeries(file="probe.jsonl", step="round", steps="rounds")
+"""The probes of a node that solves."""
+PAIR = ProbeSeries(file="verifier_probe.jsonl", step="batch", steps="batches")
+"""The probes of a solver that learns beside a test writer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +42,7 @@ class ProbeReport:
     """The report of one probe, which is one line of the file."""
 
     round: int
-    """The round before the probe; 0 if it was taken before the first."""
+    """The round or batch before the probe; 0 if it was taken before the first."""
     policy_version: int
     kind: str
     """An identifier of the problems and the settings of solving; probes of different kinds are not compared."""
@@ -57,7 +71,7 @@ class Pass:
     """One pass over all problems, with shares of right solutions in 0..1."""
 
     last_round: int
-    """The round of the pass's last probe."""
+    """The round or batch of the pass's last probe."""
     sampled: float
     """The share of right solutions at T=1."""
     greedy: float
@@ -66,7 +80,7 @@ class Pass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learning:
-    """The progress of a node's learning as shown by its probes."""
+    """The progress of a solver's learning as shown by its probes."""
 
     direction: Direction
     verdict: str
@@ -87,8 +101,9 @@ class Learning:
         return max(means, key=means.__getitem__, default=None)
 
 
-def learning(reports: Sequence[ProbeReport]) -> Learning:
-    """Returns the progress that probes show, given in the order of time; only those of the newest one's kind count."""
+def learning(reports: Sequence[ProbeReport], series: ProbeSeries = NODE) -> Learning:
+    """Returns the progress that probes of this series show, given in the order of time; only those of the newest one's
+    kind count."""
     reports = [one for one in reports if one.kind == reports[-1].kind and one.samples > 0]
     found: dict[str, list[tuple[float, bool, int]]] = {}
     for one in reports:
@@ -109,15 +124,15 @@ def learning(reports: Sequence[ProbeReport]) -> Learning:
     if gain is None:
         done = sum(len(outcomes) > num_passes for outcomes in found.values())
         direction, verdict = Direction.UNKNOWN, "Too early to tell" if num_problems else "Not measured"
-        told = _early(num_problems, passes, done)
+        told = _early(num_problems, passes, done, series)
     else:
-        direction, verdict, told = gain.direction, VERDICTS[gain.direction], _told(gain, passes, len(found))
+        direction, verdict, told = gain.direction, VERDICTS[gain.direction], _told(gain, passes, len(found), series)
     return Learning(direction=direction, verdict=verdict, text=f"{verdict}: {told}", passes=passes, gain=gain)
 
 
-def _early(num_problems: int, passes: Sequence[Pass], done: int) -> str:
+def _early(num_problems: int, passes: Sequence[Pass], done: int, series: ProbeSeries) -> str:
     if not num_problems:
-        return f"a run of fewer than {LEAST_ROUNDS} rounds takes no probe, nor does probe.share=0."
+        return f"a run of fewer than {LEAST_ROUNDS} {series.steps} takes no probe, nor does probe.share=0."
     if not passes:
         return f"{done} of {num_problems} problems solved for the first time."
     start = passes[0]
@@ -127,19 +142,19 @@ def _early(num_problems: int, passes: Sequence[Pass], done: int) -> str:
     )
 
 
-def _told(gain: Gain, passes: Sequence[Pass], num_problems: int) -> str:
+def _told(gain: Gain, passes: Sequence[Pass], num_problems: int, series: ProbeSeries) -> str:
     greedy = fmean(one.greedy for one in passes[gain.first : gain.last + 1])
     change, began = gain.change, passes[0].last_round
-    start = f"up to round {began}" if began else "at the start"
+    start = f"up to {series.step} {began}" if began else "at the start"
     text = (
         f"of solutions to {num_problems} problems it never trains on, {percent(gain.before)} were right "
-        f"{start} and {percent(gain.after)} in rounds {passes[gain.first - 1].last_round + 1} to "
+        f"{start} and {percent(gain.after)} in {series.steps} {passes[gain.first - 1].last_round + 1} to "
         f"{passes[gain.last].last_round}, {points(change.value)} points [{points(change.low)}, {points(change.high)}]; "
         f"greedy {percent(passes[0].greedy)} and {percent(greedy)}"
     )
     if gain.fall is not None and gain.fall.since > 0:
         fall = gain.fall.change
-        since = f"since round {passes[gain.fall.since].last_round}"
+        since = f"since {series.step} {passes[gain.fall.since].last_round}"
         text += f"; {points(fall.value)} [{points(fall.low)}, {points(fall.high)}] {since}"
     return text + "."
 

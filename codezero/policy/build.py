@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,8 +22,7 @@ from codezero.llm import catalogue, engines, store
 from codezero.llm import device as devices
 from codezero.llm.load import LoadedModel, load_model
 from codezero.llm.sample import SampleGroups
-from codezero.observe import probes
-from codezero.observe.report_file import ReportFile
+from codezero.observe.probes import LEAST_ROUNDS, ProbeSeries
 from codezero.policy.probe import SAMPLES, START_SAMPLES, Probe
 from codezero.policy.solver import PolicySolver, measuring_solver
 from codezero.ports import Progress
@@ -30,6 +30,7 @@ from codezero.rollouts.build import make_remote
 from codezero.rollouts.engine import RemoteEngine
 from codezero.runtime import state
 from codezero.runtime.console import Console
+from codezero.tasks.held_out import load_held_out
 from codezero.train import memory
 from codezero.train.memory import GIB, MemoryEstimate, ModelShape, Workload
 from codezero.train.method import SMALLEST, Room, apply_lora, choose_method, free_room
@@ -242,33 +243,46 @@ def _in_turn(turn: threading.Lock, frozen: Frozen) -> Iterator[None]:
         yield
 
 
+def held_out_for(config: NodeConfig, steps: int) -> dict[str, Task]:
+    """Returns the problems that a run of so many rounds or batches, 0 for one without a limit, measures itself on; none
+    if it does not."""
+    return load_held_out() if config.probe.share and (steps == 0 or steps >= LEAST_ROUNDS) else {}
+
+
 def make_probe(
-    config: NodeConfig, models: Models, problems: Mapping[str, Task], workers: Workers, progress: Progress
+    config: NodeConfig,
+    policy: LoadedModel,
+    problems: Mapping[str, Task],
+    series: ProbeSeries,
+    workers: Workers,
+    progress: Progress,
+    *,
+    engine: RolloutEngine,
+    sample: SampleGroups,
+    rows: int,
+    turn: Callable[[], AbstractContextManager[object]],
 ) -> Probe | None:
-    """Returns the probe that measures the policy on these problems; None if there are none."""
+    """Returns the probe that measures the policy on these problems; None if there are none. `sample` is the engine's
+    function; `rows` and `turn` are as for Probe."""
     if not problems:
         return None
 
     def make_solver(num_samples: int, temperature: float, number: int) -> PolicySolver:
         length, seed = config.rollout.max_new_tokens, config.seed + 1_000_003 * (number + 1)
-        return measuring_solver(
-            models.policy, num_samples, length, temperature, seed, lambda *_: None, sample=models.sample
-        )
+        return measuring_solver(policy, num_samples, length, temperature, seed, lambda *_: None, sample=sample)
 
-    texts = [
-        models.engine.value,
-        f"{config.rollout.max_new_tokens} tokens, {START_SAMPLES}, then {SAMPLES} samples",
-    ]
+    texts = [engine.value, f"{config.rollout.max_new_tokens} tokens, {START_SAMPLES}, then {SAMPLES} samples"]
     texts += [part for task in problems.values() for part in (task.question, task.tests)]
-    model = f"{models.settings['model.name']} in {models.settings['model.dtype']}"
+    model = f"{policy.name} in {str(policy.model.dtype).removeprefix('torch.')}"
     return Probe(
         problems,
         f"{model}, {hashlib.sha256(chr(0).join(texts).encode()).hexdigest()[:16]}",
         make_solver,
         Examiner(workers, walk=True, fatal_rules=True, show=False),
-        ReportFile(Path(config.tracking.log_dir).expanduser() / probes.NAME, "round"),
+        Path(config.tracking.log_dir).expanduser(),
+        series,
         share=config.probe.share,
-        rows=config.swarm.num_local * config.rollout.num_generations,
-        turn=models.turn,
+        rows=rows,
+        turn=turn,
         progress=progress,
     )

@@ -1,4 +1,4 @@
-"""The node's measurement of itself: the policy solves a fixed set of problems in parts, in a share of the time."""
+"""The measurement of a solver: it solves a fixed set of problems in parts, in a share of the time."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from itertools import accumulate, islice
+from pathlib import Path
 
 import msgspec
 
 from codezero.evaluate.evaluator import walked
 from codezero.evaluate.examiner import Examiner
-from codezero.observe.probes import ProbeReport, learning
+from codezero.observe.probes import ProbeReport, ProbeSeries, learning
 from codezero.observe.report_file import ReportFile
 from codezero.policy.solver import PolicySolver
 from codezero.ports import Progress
@@ -30,7 +31,7 @@ MakeSolver = Callable[[int, float, int], PolicySolver]
 
 
 class Probe:
-    """The probe of a node. It uses random numbers of its own, and changes its file only."""
+    """The probe of a solver. It uses random numbers of its own, and changes its file only."""
 
     def __init__(
         self,
@@ -38,23 +39,25 @@ class Probe:
         kind: str,
         make_solver: MakeSolver,
         examiner: Examiner,
-        file: ReportFile,
+        log_dir: Path,
+        series: ProbeSeries,
         *,
         share: float,
         rows: int,
-        turn: AbstractContextManager[object],
+        turn: Callable[[], AbstractContextManager[object]],
         progress: Progress,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`share` is the share of the node's wall time for probes after the first pass. `rows` is the number of
-        solutions that are sampled at once, and of problems in a probe. `turn` is a lock that is held while the policy
-        samples."""
+        solutions that are sampled at once, and of problems in a probe. `turn` returns a context in which the model may
+        sample, and has the solver's weights."""
         self._problems, self._kind, self._make_solver, self._examiner = problems, kind, make_solver, examiner
-        self._file, self._share, self._rows, self._turn, self._progress = file, share, rows, turn, progress
+        self._file, self._series = ReportFile(log_dir / series.file, "round"), series
+        self._share, self._rows, self._turn, self._progress = share, rows, turn, progress
         self._clock, self._began_s, self._wall_s = clock, clock(), 0.0
         self.reports: list[ProbeReport] = []
         """The reports that can be compared with the next one, the newest last."""
-        self.learning = learning([])
+        self.learning = learning([], series)
         """The result of the reports up to the last whole pass."""
 
     def resume(self, last_round: int) -> None:
@@ -71,7 +74,7 @@ class Probe:
             self._file.set_aside()
         self._file.replace(lines)
         self._wall_s = self.reports[-1].wall_s if self.reports else 0.0
-        self.learning = learning(self.reports)
+        self.learning = learning(self.reports, self._series)
 
     @property
     def is_due(self) -> bool:
@@ -131,7 +134,7 @@ class Probe:
         self.reports.append(report)
         is_whole = start + len(part) == len(self._problems)
         if is_whole:
-            self.learning = learning(self.reports)
+            self.learning = learning(self.reports, self._series)
         return is_whole
 
     def _solved(
@@ -144,7 +147,7 @@ class Probe:
         for first in range(0, len(names), size):
             self._progress("probe", done % len(self._problems) + first, len(self._problems))
             some = names[first : first + size]
-            with self._turn:
+            with self._turn():
                 groups = solver.solve([part[name] for name in some], 0)
             by_task = {id(group.task): group for group in groups}
             found |= {name: self._judged(by_task.get(id(part[name]))) for name in some}

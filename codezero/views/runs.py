@@ -80,7 +80,7 @@ class Run:
         status = read_status(folder)
         self.log_dir = folder / status.log_dir if status is not None else _usual_log_dir(folder, role)
         self._reports = JsonLines(self.log_dir / "rounds.jsonl", RoundReport, most)
-        self._probes = JsonLines(self.log_dir / probes.NAME, ProbeReport)
+        self._probes = JsonLines(self.log_dir / probes.NODE.file, ProbeReport)
         self._learning: tuple[int, Learning] = 0, learning([])
         self._batches = JsonLines(self.log_dir / "proposals.jsonl", BatchReport, most)
         self._cases = JsonLines(self.log_dir / "cases.jsonl", CasesReport, most)

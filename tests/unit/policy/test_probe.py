@@ -10,15 +10,14 @@ from itertools import cycle
 import pytest
 import torch
 
-from codezero import node as node_module
 from codezero.build import begin
 from codezero.config.load import load_config
 from codezero.errors import ConfigError
 from codezero.evaluate.examiner import Examiner
 from codezero.evaluate.gain import Direction
 from codezero.node import Node
-from codezero.observe.probes import learning
-from codezero.observe.report_file import ReportFile
+from codezero.observe.probes import NODE, learning
+from codezero.policy import build
 from codezero.policy import probe as probe_module
 from codezero.policy.probe import SAMPLES, START_SAMPLES, Probe
 from codezero.publish.tokens import HubTokens
@@ -47,10 +46,11 @@ class Measured:
             "kind",
             self.solver,
             Examiner(Reader(), walk=True, fatal_rules=True, show=False),
-            ReportFile(folder / "probe.jsonl", "round"),
+            folder,
+            NODE,
             share=0.1,
             rows=4,
-            turn=nullcontext(),
+            turn=nullcontext,
             progress=lambda *_: None,
             clock=lambda: self.now_s,
         )
@@ -218,7 +218,7 @@ def test_a_kill_between_the_best_pass_and_the_next_checkpoint_does_not_lose_it(t
     reports = [dataclasses.replace(one, round=at) for at, one in zip((0, 2), passes(0.25, 1.0), strict=True)]
     monkeypatch.setattr(Probe, "is_due", False)
     monkeypatch.setattr(Probe, "resume", lambda self, _: setattr(self, "learning", learning(reports)))
-    monkeypatch.setattr(node_module, "LEAST_ROUNDS", 1)
+    monkeypatch.setattr(build, "LEAST_ROUNDS", 1)
     model, kept = save_tiny(tmp_path / "model"), []
     for _ in range(3):
         played(tmp_path, model, "rounds=1")
@@ -239,7 +239,7 @@ def same(one, other):
 def test_a_node_that_measures_itself_learns_bit_for_bit_what_it_would_learn_otherwise(tmp_path, monkeypatch):
     turns = cycle([True, True, False])
     monkeypatch.setattr(Probe, "is_due", property(lambda self: next(turns)))  # one probe before each round
-    monkeypatch.setattr(node_module, "LEAST_ROUNDS", 1)
+    monkeypatch.setattr(build, "LEAST_ROUNDS", 1)
     model = save_tiny(tmp_path / "model")
     with_probes = played(tmp_path / "a", model, "probe.share=0.05")
     without = played(tmp_path / "b", model, "probe.share=0")
@@ -265,10 +265,10 @@ def test_a_node_that_gets_worse_says_so_and_has_kept_its_best_checkpoint(start, 
     turns = cycle([True, True, False])
     told = [passes(start), passes(start, 1.0), passes(start, 1.0, 0.3, 0.3, 0.3)]
     monkeypatch.setattr(Probe, "is_due", property(lambda self: next(turns)))
-    monkeypatch.setattr(node_module, "LEAST_ROUNDS", 1)
+    monkeypatch.setattr(build, "LEAST_ROUNDS", 1)
     monkeypatch.setattr(Probe, "take", lambda self, *_: setattr(self, "learning", learning(told.pop(0))) or True)
     newest = played(tmp_path, save_tiny(tmp_path / "model"), "save_every_s=0")
     assert newest.round == 3
     assert CheckpointStore(tmp_path / "state" / "checkpoints").load_best().round == 1
     log = (tmp_path / "logs" / "swarm.log").read_text()
-    assert re.search(rf"the model has got worse beyond chance\. Check train\.learning_rate .*{says}", log)
+    assert re.search(rf"the solver has got worse beyond chance\. Check train\.learning_rate .*{says}", log)

@@ -1,0 +1,79 @@
+"""Measures a solver between its rounds or batches: takes probes, says what they show, and keeps the best checkpoint."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from codezero.observe.probes import Learning
+from codezero.observe.status import PROBING, StatusFile
+from codezero.policy.probe import Probe
+from codezero.runtime import state
+from codezero.runtime.console import Console
+from codezero.train.checkpoint import CheckpointStore
+
+logger = logging.getLogger(__name__)
+
+
+class Measuring:
+    """The measuring of one solver; a KeyboardInterrupt may end it anywhere, and loses at most the running probe."""
+
+    def __init__(
+        self, probe: Probe | None, checkpoints: CheckpointStore, folder: Path, console: Console, status: StatusFile
+    ) -> None:
+        """`probe` is None if the solver is not measured. `folder` is the state folder, that of `checkpoints`."""
+        self._probe, self._checkpoints, self._folder = probe, checkpoints, folder
+        self._console, self._status = console, status
+        self._has_fallen = self._is_best = False
+
+    @property
+    def learning(self) -> Learning | None:
+        """The result of the probes up to the last whole pass; None if the solver is not measured."""
+        return self._probe.learning if self._probe is not None else None
+
+    def resume(self, last: int) -> None:
+        """Restores what is known up to this round or batch, 0 for a new start. Raises StateError: the file of probes
+        cannot be written."""
+        if self._probe is None:
+            return
+        self._probe.resume(last)
+        passes, best = self._probe.learning.passes, self._probe.learning.best
+        if best is not None and best == len(passes) - 1:
+            kept = state.best_round(self._folder)  # a kill may have come before a checkpoint of it was kept
+            self._is_best = kept is None or kept < passes[best].last_round
+
+    def measure(self, last: int, policy_version: int) -> None:
+        """Takes probes while any is due, after this round or batch. Raises StateError: they cannot be written."""
+        if self._probe is None or not self._probe.is_due:
+            return
+        self._status.stage(PROBING)
+        if not self._probe.reports:
+            self._console.line(
+                "probe: the model is measured before it learns, for ten minutes at most; probe.share=0 leaves that out"
+            )
+        while self._probe.is_due:
+            if self._probe.take(last, policy_version):
+                self._tell(self._probe.learning)
+
+    def _tell(self, found: Learning) -> None:
+        """Shows the result of a whole pass. If it is the best so far, `keep_best` is to keep a checkpoint."""
+        self._console.line(f"probe: {found.text}")
+        self._is_best = self._is_best or found.best == len(found.passes) - 1
+        fall = found.gain.fall if found.gain is not None else None
+        if fall is not None and not self._has_fallen:
+            kept = (
+                f"{self._folder}/checkpoints/best has the best weights. Once the node is stopped, codezero eval "
+                f"--dataset mbpp --checkpoint {self._folder}/best measures them"
+            )
+            logger.warning(
+                "the solver has got worse beyond chance. Check train.learning_rate and train.lora_learning_rate: "
+                "lower ones may help. %s",
+                kept if fall.since else "The weights at the start were better",
+            )
+        self._has_fallen = fall is not None
+
+    def keep_best(self) -> bool:
+        """Keeps the newest checkpoint as the best if the probes say so. Returns whether it is kept now."""
+        kept = self._is_best and self._checkpoints.keep_best()
+        self._is_best = self._is_best and not kept
+        return kept
