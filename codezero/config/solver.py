@@ -215,7 +215,8 @@ class TasksConfig:
 class ProbeConfig:
     share: float = 0.05
     """Share of the node's time for measuring it by dry runs on problems that it never trains on, beside up to ten
-    minutes before the first round. 0 measures nothing, and a run of fewer than 20 rounds is not measured."""
+    minutes before the first round. 0 measures nothing, and a run of fewer than 20 rounds is not measured. The same of
+    a test writer's solver (verifier.train_solver), with batches in place of rounds."""
 
     def __post_init__(self) -> None:
         require(0 <= self.share <= 0.5, "probe.share", self.share, "use a share such as 0.05, or 0 for no probes")

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from codezero.config import NodeConfig, TaskDraw, TrainConfig, TrainMethod
+from codezero.config import NodeConfig, RolloutEngine, TaskDraw, TrainConfig, TrainMethod
 from codezero.llm import device as devices
 from codezero.llm import store
 from codezero.llm.load import LoadedModel
+from codezero.llm.sample import sample_groups
+from codezero.observe.probes import PAIR
 from codezero.policy import writer
+from codezero.policy.build import held_out_for, make_probe
+from codezero.policy.probe import Probe
 from codezero.policy.solver import PolicySolver
 from codezero.policy.writer import Writing
 from codezero.ports import Progress
@@ -20,6 +25,7 @@ from codezero.tasks.mixture import Mixture
 from codezero.train.learner import GrpoLearner
 from codezero.train.method import active_lora, add_lora, free_room
 from codezero.verifier.write import MAX_NEW_TOKENS
+from codezero.workers import Workers
 
 SOLVER = "solver"
 """The name of the solver's adapters, beside those of the test writer."""
@@ -108,3 +114,19 @@ def make_solver_learner(config: NodeConfig, model: LoadedModel, progress: Progre
             temperature=config.rollout.temperature,
             progress=progress,
         )
+
+
+def make_solver_probe(config: NodeConfig, model: LoadedModel, workers: Workers, progress: Progress) -> Probe | None:
+    """Returns the probe that measures the solver's adapters; None if they are not trained, or not measured."""
+    return make_probe(
+        config,
+        model,
+        held_out_for(config, config.verifier.batches) if config.verifier.train_solver else {},
+        PAIR,
+        workers,
+        progress,
+        engine=RolloutEngine.transformers,
+        sample=sample_groups,
+        rows=config.verifier.batch_size * config.verifier.num_candidates,
+        turn=partial(solver_weights, config, model),
+    )

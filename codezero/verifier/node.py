@@ -19,6 +19,7 @@ from codezero.observe.cases import CASES
 from codezero.observe.status import SAVING
 from codezero.observe.trackers.metrics import cases_metrics
 from codezero.policy import writer
+from codezero.policy.measure import Measuring
 from codezero.reports import CasesReport
 from codezero.runtime import state
 from codezero.train import checkpoint
@@ -85,6 +86,8 @@ class VerifierNode:
         if config.verifier.train_solver:
             learner = build.make_solver_learner(config, model, self._monitor.progress)
             self._learning_solver = LearningSolver(candidates, workers, learner, solver_weights)
+        probe = build.make_solver_probe(config, model, workers, self._monitor.progress)
+        self._measuring = Measuring(probe, self._checkpoints, self._folder, self._console, self._status)
         self._stages = VerifierStages(
             problems=Problems(self._tasks, workers),
             candidates=candidates,
@@ -102,6 +105,9 @@ class VerifierNode:
         """Does batches until `verifier.batches` are done. A KeyboardInterrupt may end it anywhere without loss."""
         config, done = self._config.verifier, 0
         while config.batches == 0 or done < config.batches:
+            if self._learning_solver is not None:
+                self._measuring.measure(self._batch, self._learning_solver.learner.policy_version)
+                self._measuring.keep_best()
             self._batch += 1
             self._status.update(round=self._batch)
             report = run_batch(self._batch, self._stages, config.batch_size, self._config.seed)
@@ -109,7 +115,7 @@ class VerifierNode:
             self._save(report)
             self._status.update(policy_version=report.policy_version)
             self._monitor.report(report)
-            self._trackers.log(report.batch, cases_metrics(report))
+            self._trackers.log(report.batch, cases_metrics(report, self._measuring.learning))
             done += 1
 
     def finish(self) -> None:
@@ -126,6 +132,7 @@ class VerifierNode:
     def _resume(self) -> int:
         """Restores the newest whole checkpoint; returns the number of its batch, 0 on a first start."""
         found = self._checkpoints.load_latest()
+        self._measuring.resume(found.round if found is not None else 0)
         if found is None:
             self._monitor.resume(None)
             self._console.line(f"state: new in {self._folder}")

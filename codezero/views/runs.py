@@ -80,8 +80,9 @@ class Run:
         status = read_status(folder)
         self.log_dir = folder / status.log_dir if status is not None else _usual_log_dir(folder, role)
         self._reports = JsonLines(self.log_dir / "rounds.jsonl", RoundReport, most)
-        self._probes = JsonLines(self.log_dir / probes.NODE.file, ProbeReport)
-        self._learning: tuple[int, Learning] = 0, learning([])
+        self._series = probes.PAIR if role == VERIFIER else probes.NODE
+        self._probes = JsonLines(self.log_dir / self._series.file, ProbeReport)
+        self._learning: tuple[int, Learning] = 0, learning([], self._series)
         self._batches = JsonLines(self.log_dir / "proposals.jsonl", BatchReport, most)
         self._cases = JsonLines(self.log_dir / "cases.jsonl", CasesReport, most)
         self._groups = GroupsIndex(self.log_dir)
@@ -106,13 +107,18 @@ class Run:
             return found
         return sorted({one.round: one for one in found}.values(), key=lambda one: one.round)
 
-    def learning(self) -> Learning:
-        """Returns the result of a solver's probes: whether it learns."""
+    def learning(self) -> Learning | None:
+        """Returns the result of a solver's probes, also of one beside a test writer: whether it learns; None for a run
+        without a solver."""
         with self._lock:
             found = self._probes.read()
             if len(found) != self._learning[0]:
-                self._learning = len(found), learning(found)
-            return self._learning[1]
+                self._learning = len(found), learning(found, self._series)
+            told = self._learning[1]
+        if self.role == VERIFIER:
+            batches = self.cases()  # before the first batch only probes tell
+            return told if (batches[-1].solver if batches else found) else None
+        return told if self.solves else None
 
     def batches(self) -> list[BatchReport]:
         """Returns a proposer's finished batches, ascending, each as last made."""

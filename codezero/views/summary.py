@@ -44,7 +44,8 @@ class RunSummary:
     left_s: float | None
     """Seconds until its round is over; None if that is not known."""
     learning: Learning | None
-    """The result of a solver's probes (`Learning` in codezero/observe/probes.py); None for other roles."""
+    """The result of a solver's probes (`Learning` in codezero/observe/probes.py), also of one that learns beside a test
+    writer; None without a solver."""
     rounds: Sequence[RoundReport]
     """A solver's latest rounds, the newest last (`RoundReport` in codezero/types.py)."""
     batches: Sequence[BatchReport]

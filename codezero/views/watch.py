@@ -46,7 +46,7 @@ class Feed:
             pid=pid,
             status=self._status(),
             reports=self._run.reports() if self._run.solves else (),
-            learning=self._run.learning() if self._run.solves else None,
+            learning=self._run.learning(),
             batches=self._run.batches() if self._run.role == PROPOSER else (),
             cases=self._run.cases() if self._run.role == VERIFIER else (),
             accounts=self._accounts,

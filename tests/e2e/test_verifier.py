@@ -26,6 +26,7 @@ def test_a_test_writer_and_its_solver_go_on_after_a_kill_and_say_what_they_do(tm
     command += [
         "verifier.num_candidates=2",
         "verifier.train_solver=true",
+        "probe.share=0",
         f"state_dir={state}",
         f"tracking.log_dir={logs}",
     ]

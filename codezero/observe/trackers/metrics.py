@@ -93,7 +93,7 @@ def round_metrics(report: RoundReport, learning: Learning | None = None) -> list
     """Returns the metrics of a solver's round after those of its probes; quantities without a value are left out."""
     stages = ("codezero_stage_seconds", "Wall seconds of the last round by stage", "stage")
     return [
-        *(_learning(learning) if learning is not None else ()),
+        *_learning(learning, "codezero"),
         *_fields(report, _ROUND, "codezero"),
         _count("round/finished", 1, "codezero_rounds", "Rounds finished since the node started"),
         *_each("reward/", report.reward_parts, "codezero_reward_part_mean", "Mean of each part of the reward", "part"),
@@ -126,11 +126,13 @@ def batch_metrics(report: BatchReport) -> list[Metric]:
     ]
 
 
-def cases_metrics(report: CasesReport) -> list[Metric]:
-    """Returns the metrics of a test writer's batch; quantities without a value are left out."""
+def cases_metrics(report: CasesReport, learning: Learning | None = None) -> list[Metric]:
+    """Returns the metrics of a test writer's batch after those of its solver's probes; quantities without a value are
+    left out."""
     own = "codezero_verifier"
     stages = (f"{own}_stage_seconds", "Wall seconds of the last batch by stage", "stage")
     return [
+        *_learning(learning, own),
         *_fields(report, _CASES, own),
         *(_fields(report.solver, _SOLVER, own) if report.solver is not None else ()),
         _count("batch/finished", 1, f"{own}_batches", "Batches finished since the test writer started"),
@@ -144,16 +146,18 @@ def cases_metrics(report: CasesReport) -> list[Metric]:
     ]
 
 
-def _learning(found: Learning) -> Iterator[Metric]:
+def _learning(found: Learning | None, prefix: str) -> Iterator[Metric]:
+    if found is None:
+        return
     if found.passes:
         newest = found.passes[-1]
-        yield _one("probe/sampled", newest.sampled, "codezero_probe_sampled_ratio", "Held-out problems solved at T=1")
-        yield _one("probe/greedy", newest.greedy, "codezero_probe_greedy_ratio", "Held-out problems solved greedily")
+        yield _one("probe/sampled", newest.sampled, f"{prefix}_probe_sampled_ratio", "Held-out problems solved at T=1")
+        yield _one("probe/greedy", newest.greedy, f"{prefix}_probe_greedy_ratio", "Held-out problems solved greedily")
     if found.gain is not None:
         change = found.gain.change
         for name, value in (("value", change.value), ("low", change.low), ("high", change.high)):
             text = "Change of the first since the start, and its interval over all looks"
-            yield replace(_one(f"probe/gain_{name}", value, "codezero_probe_gain_ratio", text), label=("of", name))
+            yield replace(_one(f"probe/gain_{name}", value, f"{prefix}_probe_gain_ratio", text), label=("of", name))
 
 
 def _troubles(report: RoundReport) -> dict[str, float]:

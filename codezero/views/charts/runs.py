@@ -42,9 +42,10 @@ def solver_charts(
 ) -> list[str]:
     """Returns charts of finished rounds (ascending) as HTML, the most telling first. `prefix` begins the titles, and
     distinguishes the charts of several runs on one page."""
-    probes, draw = _Charts([one.last_round for one in passes], prefix), _Charts([r.round for r in reports], prefix)
+    draw = _Charts([report.round for report in reports], prefix)
     rewards = [report.reward_mean for report in reports]
-    charts = [
+    return [
+        *_probe_chart(passes, prefix, "round"),
         draw.line(
             "Reward",
             {"reward": rewards, **smoothed("reward", rewards)},
@@ -76,9 +77,15 @@ def solver_charts(
         *_updates(reports, draw),
         *_others(reports, draw),
     ]
+
+
+def _probe_chart(passes: Sequence[Pass], prefix: str, x_label: str) -> list[str]:
+    if not passes:
+        return []
     solved = {"at T=1": [one.sampled for one in passes], "greedily": [one.greedy for one in passes]}
-    note = "Share of right solutions to problems that the node never trains on, as the dry run found."
-    return [*([probes.line("Held-out problems solved", solved, note, low=0)] if passes else []), *charts]
+    note = "Share of right solutions to problems that the solver never trains on, as the dry run found."
+    draw = _Charts([one.last_round for one in passes], prefix, x_label)
+    return [draw.line("Held-out problems solved", solved, note, low=0)]
 
 
 def pass_chart(reports: Sequence[RoundReport], group_size: int, prefix: str = "") -> str:
@@ -194,8 +201,9 @@ def proposer_charts(batches: Sequence[BatchReport], prefix: str = "") -> list[st
     ]
 
 
-def verifier_charts(batches: Sequence[CasesReport], prefix: str = "") -> list[str]:
-    """Returns charts of a test writer's finished batches (ascending) as HTML."""
+def verifier_charts(batches: Sequence[CasesReport], passes: Sequence[Pass] = (), prefix: str = "") -> list[str]:
+    """Returns charts of a test writer's finished batches (ascending), and of the probes of the solver beside it, as
+    HTML."""
     draw = _Charts([batch.batch for batch in batches], prefix, "batch")
     rewards = [batch.reward_mean for batch in batches]
     solvers = [batch.solver for batch in batches]
@@ -205,6 +213,7 @@ def verifier_charts(batches: Sequence[CasesReport], prefix: str = "") -> list[st
     }
     note = "Shares of right solutions; second ones follow wrong ones that written cases refused."
     return [
+        *_probe_chart(passes, prefix, "batch"),
         draw.line(
             "Reward of test cases",
             {

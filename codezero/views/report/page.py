@@ -50,8 +50,8 @@ def page(runs: Sequence[RunFacts], comparison: Comparison | None) -> str:
             policy=_policy(style),
             style=Markup(style),
             title=title(runs),
-            headline=headline(solvers) if solvers else f"A {ordered[0].role}'s batches.",
-            sentences=sentences(solvers)[:MAX_RUNS],
+            headline=headline(ordered) or f"A {ordered[0].role}'s batches.",
+            sentences=sentences(ordered)[:MAX_RUNS],
             solvers=solvers,
             comparison=comparison,
             most_moved=MAX_MOVED,
@@ -73,37 +73,33 @@ def title(runs: Sequence[RunFacts]) -> str:
     return "Report of " + " and ".join(f"{count} {name}{'s' * (count != 1)}" for name, count in counts.items())
 
 
-def headline(solvers: Sequence[RunFacts]) -> str:
-    """Returns one line on whether the solvers learn."""
-    if len(solvers) == 1:
-        return solvers[0].learning.verdict + "."
+def headline(runs: Sequence[RunFacts]) -> str:
+    """Returns one line on whether the solvers learn, those beside a test writer too; empty without any."""
+    told = [one.learning for one in runs if one.learning is not None]
+    if len(told) <= 1:
+        return "".join(one.verdict + "." for one in told)
     said = {
         Direction.RISING: "that learn",
         Direction.FALLING: "that got worse",
         Direction.LEVEL: "without a clear change",
         Direction.UNKNOWN: "of which it is too early to tell",
     }
-    found = Counter(one.learning.direction for one in solvers)
-    return (
-        f"Of {len(solvers)} solvers: {', '.join(f'{found[one]} {what}' for one, what in said.items() if found[one])}."
-    )
+    found = Counter(one.direction for one in told)
+    return f"Of {len(told)} solvers: {', '.join(f'{found[one]} {what}' for one, what in said.items() if found[one])}."
 
 
-def sentences(solvers: Sequence[RunFacts]) -> list[str]:
+def sentences(runs: Sequence[RunFacts]) -> list[str]:
     """Returns a sentence for each solver on whether it learns, with the numbers."""
-    return [f"{one.name}: {one.learning.text}" if len(solvers) > 1 else one.learning.text for one in solvers]
+    told = [(one.name, one.learning.text) for one in runs if one.learning is not None]
+    return [f"{name}: {text}" if len(told) > 1 else text for name, text in told]
 
 
 def _charts(one: RunFacts, prefix: str) -> list[Markup]:
     if one.proposer:
         return [Markup(chart) for chart in proposer_charts(one.batches, prefix) if one.batches]
     if not one.solves:
-        return [Markup(chart) for chart in verifier_charts(one.cases, prefix) if one.cases]
-    return [
-        Markup(chart)
-        for chart in solver_charts(one.reports, one.group_size, one.learning.passes, prefix)
-        if one.reports
-    ]
+        return [Markup(chart) for chart in verifier_charts(one.cases, one.passes, prefix) if one.cases]
+    return [Markup(chart) for chart in solver_charts(one.reports, one.group_size, one.passes, prefix) if one.reports]
 
 
 def _policy(style: str) -> str:

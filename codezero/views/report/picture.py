@@ -90,8 +90,8 @@ def _charts(runs: Sequence[RunFacts]) -> list[str]:
     proposers = [one for one in runs if one.proposer and one.batches]
     if len(solvers) == 1:
         (one,) = solvers
-        return solver_charts(one.reports, one.group_size, one.learning.passes)[:MAX_CHARTS]
-    cases = [chart for one in runs for chart in verifier_charts(one.cases, f"{one.name}: ") if one.cases]
+        return solver_charts(one.reports, one.group_size, one.passes)[:MAX_CHARTS]
+    cases = [chart for one in runs for chart in verifier_charts(one.cases, one.passes, f"{one.name}: ") if one.cases]
     levels = [chart for one in proposers for chart in proposer_charts(one.batches, f"{one.name}: ")]
     if not solvers:
         return [*levels, *cases][:MAX_CHARTS]
@@ -101,10 +101,10 @@ def _charts(runs: Sequence[RunFacts]) -> list[str]:
 
 
 def _head(runs: Sequence[RunFacts]) -> Iterator[str]:
-    solvers = [one for one in runs if one.solves]
-    lines = textwrap.wrap(sentences(solvers)[0], 140) if len(solvers) == 1 else []
+    told = sentences(runs)
+    lines = textwrap.wrap(told[0], 140) if len(told) == 1 else []
     yield _text(MARGIN, 40, title(runs), 'font-size="24" font-weight="bold"')
-    yield _text(MARGIN, 64, headline(solvers) if solvers else "", 'font-size="15"')
+    yield _text(MARGIN, 64, headline(runs), 'font-size="15"')
     for number, line in enumerate(lines[:2]):
         yield _text(MARGIN, 84 + 17 * number, line, 'font-size="12" fill="#565f6d"')
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from codezero.identity.names import animal_name
-from codezero.observe.probes import Learning
+from codezero.observe.probes import Learning, Pass
 from codezero.observe.status import Status
 from codezero.proposals import BatchReport
 from codezero.reports import CasesReport, RoundReport
@@ -58,8 +58,8 @@ class RunFacts:
     batches: list[BatchReport]
     cases: list[CasesReport]
     group_size: int
-    learning: Learning
-    """The result of a solver's probes."""
+    learning: Learning | None
+    """The result of a solver's probes; None without a solver."""
     dropped: list[Count]
     skipped: list[Count]
     rejected: list[Count]
@@ -67,6 +67,11 @@ class RunFacts:
     """The numbers of groups trained on, by the animal name of the node that they came from."""
     more_peers: int
     examples: Examples | None
+
+    @property
+    def passes(self) -> Sequence[Pass]:
+        """The passes of a solver's probes."""
+        return self.learning.passes if self.learning is not None else ()
 
     @property
     def proposer(self) -> bool:
@@ -118,6 +123,7 @@ def _about(
     done: list[RoundReport | BatchReport | CasesReport] = [*reports, *batches, *cases]
     about = []
     if status is not None:
+        best_of = f"of {'batch' if cases else 'round'} {best}, where its probes were highest"
         trained = {"full": "all weights", "lora": "adapters (LoRA)"}.get(status.method, status.method)
         about += [
             ("model", status.model.rsplit("/", 1)[-1] if status.model.startswith("/") else status.model),
@@ -125,7 +131,7 @@ def _about(
             ("codezero", status.version),
             ("tasks of others", status.peer_tasks),
             ("state", "runs" if pid is not None else status.ended or "not running; it did not end by itself"),
-            ("best checkpoint", f"of round {best}, where its probes were highest" if best is not None else ""),
+            ("best checkpoint", best_of if best is not None else ""),
         ]
     if reports:
         about.append(("rounds", f"{len(reports)} ({reports[0].round} to {reports[-1].round})"))

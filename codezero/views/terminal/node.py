@@ -26,7 +26,7 @@ _STYLES = {Direction.RISING: GOOD, Direction.FALLING: BAD, "trouble": BAD, "prob
 def solver_page(snapshot: Snapshot, width: int) -> list[Text]:
     """Returns the page's lines. Blank lines separate groups, and are left out first if there is no room."""
     top = [*header.identity(snapshot, width), Text(""), *header.progress(snapshot, width), Text("")]
-    lines = [*_learns(snapshot, width)]
+    lines = learns(snapshot, width)
     lines += _numbers(snapshot, width) if snapshot.reports else [row("", "no round is finished yet")]
     return [*top, *lines, *memory(snapshot), *accounts(snapshot), *_push(snapshot)]
 
@@ -52,7 +52,8 @@ def _numbers(snapshot: Snapshot, width: int) -> list[Text]:
     ]
 
 
-def _learns(snapshot: Snapshot, width: int) -> list[Text]:
+def learns(snapshot: Snapshot, width: int) -> list[Text]:
+    """Returns lines with the result of a solver's probes."""
     if snapshot.learning is None:
         return []
     lines = textwrap.wrap(snapshot.learning.text, max(width - LABEL, 10))

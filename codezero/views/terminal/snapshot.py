@@ -39,7 +39,7 @@ class Snapshot:
     reports: Sequence[RoundReport] = ()
     """A solver's latest rounds, the newest last."""
     learning: Learning | None = None
-    """The result of a solver's probes: whether it learns."""
+    """The result of a solver's probes: whether it learns; None without a solver."""
     batches: Sequence[BatchReport] = ()
     """A proposer's latest batches, the newest last."""
     cases: Sequence[CasesReport] = ()

@@ -10,7 +10,7 @@ from codezero.observe.cases import share
 from codezero.reports import SolverReport
 from codezero.runtime.amounts import brief
 from codezero.views.terminal import header
-from codezero.views.terminal.node import curve, memory
+from codezero.views.terminal.node import curve, learns, memory
 from codezero.views.terminal.snapshot import Snapshot
 from codezero.views.terminal.text import BAD, DIM, counts, row, safe
 
@@ -18,7 +18,8 @@ from codezero.views.terminal.text import BAD, DIM, counts, row, safe
 def verifier_page(snapshot: Snapshot, width: int) -> list[Text]:
     """Returns the page's lines. Blank lines separate groups, and are left out first if there is no room."""
     top = [*header.identity(snapshot, width), Text(""), *header.progress(snapshot, width), Text("")]
-    lines = _numbers(snapshot, width) if snapshot.cases else [row("", "no batch is finished yet")]
+    lines = learns(snapshot, width)
+    lines += _numbers(snapshot, width) if snapshot.cases else [row("", "no batch is finished yet")]
     return [*top, *lines, *memory(snapshot)]
 
 

@@ -51,9 +51,10 @@ def add_routes(app: FastAPI, source: WatchedFolders, board: Board | None) -> Non
         return [msgspec.to_builtins(report) for report in chosen]
 
     @app.get("/api/nodes/{key}/learning")
-    def learning(key: Key) -> Json:
-        """Returns the record `Learning`, which says by a solver's probes whether it learns."""
-        told: Json = msgspec.to_builtins(found(key).learning())
+    def learning(key: Key) -> Json | None:
+        """Returns the record `Learning`, which says by a solver's probes whether it learns; null for a node without a
+        solver."""
+        told: Json | None = msgspec.to_builtins(found(key).learning())
         return told
 
     @app.get("/api/nodes/{key}/rounds/{number}/groups")

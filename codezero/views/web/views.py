@@ -67,7 +67,7 @@ def overview(node: Run | None) -> dict[str, object]:
         "status": status,
         "presence": words.presence(status, node.pid(), time.time()),
         "last": None,
-        "learning": None,
+        "learning": node.learning(),
     }
     if node.solves:
         reports = node.reports()
@@ -75,7 +75,6 @@ def overview(node: Run | None) -> dict[str, object]:
         content |= {
             "last": reports[-1] if reports else None,
             "num_done": len(reports),
-            "learning": node.learning(),
             "obstacles": words.obstacles(reports, status),
             "sparks": [
                 *_probe_spark(node.learning()),
@@ -92,6 +91,7 @@ def overview(node: Run | None) -> dict[str, object]:
             "num_done": len(cases),
             "obstacles": words.verifier_obstacles(cases),
             "sparks": [
+                *_probe_spark(node.learning()),
                 ("reward", earned[-1] if earned else None, _spark(earned, "reward")),
                 ("valid", valid[-1] if valid else None, _spark(valid, "share valid")),
             ],
@@ -110,17 +110,18 @@ def overview(node: Run | None) -> dict[str, object]:
 def charts(node: Run | None) -> dict[str, object]:
     if node is None:
         return {}
+    found = node.learning()
+    passes = found.passes if found is not None else ()
     if node.solves:
         reports = node.reports()
         status = node.status()
         size = status.group_size if status is not None else 0
-        found = node.learning()
-        version = (len(reports), reports[-1:], size, len(found.passes))
-        drawn = node.made("charts", version, lambda: solver_charts(reports, size, found.passes))
+        version = (len(reports), reports[-1:], size, len(passes))
+        drawn = node.made("charts", version, lambda: solver_charts(reports, size, passes))
         return {"charts": [Markup(chart) for chart in drawn], "num_done": len(reports)}
     if node.role == VERIFIER:
         cases = node.cases()
-        drawn = node.made("charts", (len(cases), cases[-1:]), lambda: verifier_charts(cases))
+        drawn = node.made("charts", (len(cases), cases[-1:], len(passes)), lambda: verifier_charts(cases, passes))
         return {"charts": [Markup(chart) for chart in drawn], "num_done": len(cases)}
     batches = node.batches()
     drawn = node.made("charts", (len(batches), batches[-1:]), lambda: proposer_charts(batches))
@@ -183,8 +184,8 @@ def _spark(values: Sequence[float | None], name: str) -> Markup:
     return Markup(sparkline(values[-SPARK:], f"{name} of the last {min(SPARK, len(values))}"))
 
 
-def _probe_spark(found: Learning) -> list[tuple[str, float | None, Markup]]:
-    values = [100 * one.sampled for one in found.passes]
+def _probe_spark(found: Learning | None) -> list[tuple[str, float | None, Markup]]:
+    values = [100 * one.sampled for one in found.passes] if found is not None else []
     return [("held-out problems solved, %", values[-1], _spark(values, "share solved"))] if values else []
 
 

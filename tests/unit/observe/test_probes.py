@@ -6,10 +6,11 @@ import json
 import pytest
 
 from codezero.evaluate.gain import Direction
-from codezero.observe.probes import ProbeReport, learning
-from codezero.observe.trackers.metrics import round_metrics
+from codezero.observe.probes import NODE, PAIR, ProbeReport, learning
+from codezero.observe.trackers.metrics import cases_metrics, round_metrics
 from codezero.views.runs import find_runs
-from tests.unit.observe import test_monitor
+from tests.swarm_folder import append, verifier
+from tests.unit.observe import test_cases, test_monitor
 
 
 def probe(round_number, right, samples=2, num_problems=None, **changes):
@@ -39,10 +40,10 @@ def passes(*shares, num_problems=40):
     ]
 
 
-def write(logs, reports):
+def write(logs, reports, series=NODE):
     logs.mkdir(parents=True, exist_ok=True)
     lines = [json.dumps(dataclasses.asdict(one)) for one in reports]
-    (logs / "probe.jsonl").write_text("".join(line + "\n" for line in lines))
+    (logs / series.file).write_text("".join(line + "\n" for line in lines))
 
 
 def test_a_model_that_solves_more_learns_and_the_numbers_are_told():
@@ -97,6 +98,32 @@ def test_only_probes_like_the_newest_are_compared():
     assert len(learning([*old, *passes(0.5)]).passes) == 1
 
 
+def test_a_solver_beside_a_test_writer_is_told_of_in_batches():
+    found = learning(passes(0.25, 1.0, 1.0, 1.0, 0.5, 0.5, 0.5), PAIR)
+    assert " in batches " in found.text
+    assert found.text.endswith("] since batch 10.")
+    assert learning([], PAIR).text.startswith("Not measured: a run of fewer than 20 batches takes no probe")
+
+
+def test_a_node_and_a_pair_that_share_a_folder_of_logs_have_probes_of_their_own(tmp_path):
+    verifier(tmp_path, 1)
+    (tmp_path / "state" / "status.json").write_text("{}")
+    write(tmp_path / "logs", passes(0.5, 0.5))
+    write(tmp_path / "logs", passes(0.5, 1.0, 1.0), PAIR)
+    node, pair = find_runs(tmp_path / "state")
+    assert (node.learning().direction, pair.learning().direction) == (Direction.LEVEL, Direction.RISING)
+    append(tmp_path / "logs" / "cases.jsonl", test_cases.report(2))
+    assert pair.learning() is None  # a test writer without a solver, whatever an earlier one has left
+
+
+def test_the_first_probes_of_a_pair_are_shown_before_its_first_batch(tmp_path):
+    verifier(tmp_path)
+    (run,) = find_runs(tmp_path / "state")
+    assert run.learning() is None
+    write(tmp_path / "logs", [probe(0, {"a": 1}, num_problems=5)], PAIR)
+    assert run.learning().text == "Too early to tell: 1 of 5 problems solved for the first time."
+
+
 @pytest.mark.parametrize(
     "line", ['{"round": 0', "[]", "null", '{"round": 1}', '{"right": {"\\u202e<script>": 1e999}}', "[" * 100_000]
 )
@@ -115,3 +142,6 @@ def test_trackers_get_what_is_known_first():
     assert names[:5] == ["probe/sampled", "probe/greedy", "probe/gain_value", "probe/gain_low", "probe/gain_high"]
     early = [one.name for one in round_metrics(test_monitor.report(1), learning(passes(0.2)))]
     assert early[:3] == ["probe/sampled", "probe/greedy", "round/number"]
+    pair = cases_metrics(test_cases.report(solver=test_cases.solver()), learning(passes(0.2, 0.4), PAIR))
+    assert [one.name for one in pair[:5]] == names[:5]
+    assert pair[0].family == "codezero_verifier_probe_sampled_ratio"

@@ -154,10 +154,7 @@ def test_a_restarted_test_writer_goes_on_as_if_it_had_never_stopped(tmp_path, se
 def test_a_solver_learns_beside_it_with_adapters_of_its_own_and_both_go_on(
     tmp_path, settings, model, monkeypatch, capsys
 ):
-    monkeypatch.setattr(write, "MAX_NEW_TOKENS", 8)
-    monkeypatch.setattr(batch, "write_cases", refusing)
-    monkeypatch.setattr(exercises, "walked", lambda _, group: [True, *[False] * (len(group.rollouts) - 1)])
-    monkeypatch.setattr(exercises.prompt, "parse", lambda text: "def f(x):\n    return x + 9")
+    let_a_pair_learn(monkeypatch)
     settings = [*settings, "verifier.train_solver=true", "train.lora_learning_rate=0.01", "train.lora_r=2"]
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     assert verify(whole, settings, 2) == 0
@@ -181,8 +178,17 @@ def test_a_solver_learns_beside_it_with_adapters_of_its_own_and_both_go_on(
     loaded, _ = policy.load_policy(str(model), str(tmp_path), Device.cpu, Dtype.float32, 1, trained)
     found = dict(loaded.model.named_parameters())
     assert all(torch.equal(found[name.replace(".solver.", ".default.")], weight) for name, weight in solver.items())
+    assert not (whole / "logs" / "verifier_probe.jsonl").exists()  # a short run is not measured
     assert verify(whole, [*settings, "verifier.train_solver=false"], 1) == 1
     assert "was made with verifier.train_solver=True, not False" in capsys.readouterr().err
+
+
+def let_a_pair_learn(monkeypatch):
+    """Has the first solution to each problem count as right, and good cases refuse all others."""
+    monkeypatch.setattr(write, "MAX_NEW_TOKENS", 8)
+    monkeypatch.setattr(batch, "write_cases", refusing)
+    monkeypatch.setattr(exercises, "walked", lambda _, group: [True, *[False] * (len(group.rollouts) - 1)])
+    monkeypatch.setattr(exercises.prompt, "parse", lambda text: "def f(x):\n    return x + 9")
 
 
 def refusing(model, subjects, num_answers, **more):

@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from codezero.observe.probes import PAIR
 from codezero.runtime.console import printable
 from codezero.views.report.measured import compare, read_measured
 from codezero.views.report.page import MAX_RUNS, page
@@ -185,8 +186,11 @@ def test_skipped_updates_are_counted_by_reason(tmp_path):
 
 def test_a_test_writer_beside_a_solver(tmp_path):
     runs.solver(tmp_path / "node-1", [0.5] * 3)
-    verifier(tmp_path / "verifier-1", 2)
+    test_probes.write(verifier(tmp_path / "verifier-1", 2), test_probes.passes(0.25, 0.75, 0.75), PAIR)
     found = words_of(report(tmp_path))
+    assert "Of 2 solvers: 1 that learn, 1 of which it is too early to tell." in found
+    assert "verifier-1: It learns: of solutions to 40 problems" in found
+    assert "verifier-1: Held-out problems solved" in found
     assert "Report of 1 solver and 1 verifier" in found
     assert "verifier-1: Reward of test cases" in found
     assert "verifier-1: Attempts of the solver" in found

@@ -6,9 +6,12 @@ from xml.etree import ElementTree
 import pytest
 
 from codezero.errors import ReportError
+from codezero.observe.probes import PAIR
 from codezero.views.report import picture
 from codezero.views.report.summary import gather
 from codezero.views.runs import find_runs
+from tests.swarm_folder import verifier
+from tests.unit.observe import test_probes
 from tests.unit.views.report import runs
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -88,6 +91,12 @@ def test_only_a_proposer(tmp_path):
         *("proposer: Level", "proposer: Success by level", "proposer: Problems: published and rejected"),
         *("proposer: Judged by solvers", "proposer: Share with signal", "proposer: Proposer's reward and loss"),
     ]
+
+
+def test_only_a_test_writer_whose_solver_learns(tmp_path):
+    test_probes.write(verifier(tmp_path, 2), test_probes.passes(0.25, 0.75, 0.75), PAIR)
+    assert titles(tmp_path / "state")[1:3] == ["verifier: Held-out problems solved", "verifier: Reward of test cases"]
+    assert ">It learns.<" in picture.svg(facts(tmp_path / "state"))
 
 
 def test_hostile_names_stay_text(tmp_path):

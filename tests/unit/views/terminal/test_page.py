@@ -4,9 +4,10 @@ import dataclasses
 
 import pytest
 
+from codezero.observe.probes import PAIR, learning
 from codezero.views.terminal.page import ViewOptions, lines, render
 from codezero.views.terminal.snapshot import Message
-from tests.unit.observe import test_cases
+from tests.unit.observe import test_cases, test_probes
 from tests.unit.views.terminal.builders import NOW, proposer, report, solver, status, verifier
 
 
@@ -98,6 +99,12 @@ def test_a_solver_that_learns_beside_a_test_writer_is_on_its_page():
     assert shown(verifier(cases=cases), 80, 24)[14:16] == [
         "Solver     25%    ▄▄▄▄▄▄▄▄                                  right of 16",
         "           second attempts 12% right of 8  policy version 3  loss 0.02",
+    ]
+    measured = learning(test_probes.passes(0.25, 0.25), PAIR)
+    assert shown(verifier(cases=cases, learning=measured), 80, 30)[6:9] == [
+        "Learns     No change beyond chance: of solutions to 40 problems it never trains",
+        "           on, 25.0 % were right at the start and 25.0 % in batches 1 to 10,",
+        "           +0.0 points [-4.0, +4.0]; greedy 25.0 % and 25.0 %.",
     ]
 
 

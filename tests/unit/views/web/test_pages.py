@@ -5,10 +5,12 @@ from html.parser import HTMLParser
 from starlette.testclient import TestClient
 
 from codezero.ledger.leaderboard import Leaderboard, LeaderboardRow
+from codezero.observe.probes import PAIR
 from codezero.views.web.app import make_app
 from codezero.views.web.source import WatchedFolders
 from tests.browser.payloads import PAYLOADS
 from tests.swarm_folder import add_round, append, ledger, proposer, round_report, scored_group, solver, verifier
+from tests.unit.observe import test_probes
 
 MB = 1_000_000
 
@@ -237,18 +239,28 @@ def test_peers_go_by_the_name_that_the_swarm_knows_and_by_what_was_taken_from_th
     assert peers[0]["name"] == "hulking yawning mandrill"
 
 
-def test_a_test_writer_has_its_reward_beside_the_base_rates(tmp_path):
-    verifier(tmp_path / "verifier-1", 2)
+def test_a_test_writer_has_its_reward_beside_the_base_rates_and_says_whether_its_solver_learns(tmp_path):
+    test_probes.write(verifier(tmp_path / "verifier-1", 2), test_probes.passes(0.5, 1.0, 1.0), PAIR)
     site = client(tmp_path)
     for path, shown in (
-        ("/", ("Base rates", "approving always 0.75", "16 about 2 candidates")),
+        (
+            "/",
+            (
+                "Does its solver learn?",
+                "held-out problems solved",
+                "Base rates",
+                "approving always 0.75",
+                "16 about 2 candidates",
+            ),
+        ),
         ("/rounds", ("Batches of verifier-1", "Right diagnosis")),
-        ("/charts", ("Reward of test cases", "approving always")),
+        ("/charts", ("Held-out problems solved", "Reward of test cases", "approving always")),
         ("/peers", ("A test writer learns alone",)),
     ):
         text = site.get(path).text
         assert all(part in text for part in shown), path
     assert [one["batch"] for one in site.get("/api/nodes/verifier-1/cases").json()] == [1, 2]
+    assert site.get("/api/nodes/verifier-1/learning").json()["verdict"] == "It learns"
 
 
 def test_the_json_is_described_and_says_what_the_pages_say(tmp_path):
