@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
 import os
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -42,10 +42,9 @@ from codezero.train.checkpoint import CheckpointStore
 from codezero.train.learner import GrpoLearner
 from codezero.train.replay import ReplayingLearner
 from codezero.train.saver import BackgroundSaver, FinishedRound
-from codezero.types import RoundId
+from codezero.types import RoundId, Task
 from codezero.views.runs import SOLVER
-
-logger = logging.getLogger(__name__)
+from codezero.workers import Workers
 
 
 def run_node(config: NodeConfig) -> int:
@@ -82,38 +81,10 @@ class Node:
         chosen = dataclasses.replace(config.swarm, num_local=models.num_local)
         self._config = config = dataclasses.replace(config, swarm=chosen)
         self._status.update(method=models.settings["train.method"], planned_bytes=models.planned_bytes)
-        self._solver = PolicySolver(
-            models.policy,
-            config.rollout,
-            seed=config.seed,
-            peer_id=place.peer_id,
-            progress=self._monitor.progress,
-            sample=models.sample,
-            systems={name: one.SYSTEM for name, one in load_environments(config.tasks.environments).items()},
-            shares_logprobs=config.swarm.logprobs,
-        )
-        encoder = TextEncoder(
-            tokenizer=models.policy.tokenizer,
-            encode_prompt=self._solver.encode_prompt,
-            end_token_id=models.policy.end_ids[0],
-            max_prompt_length=models.prompt_tokens,
-            max_completion_length=config.rollout.max_new_tokens,
-            claims_of=models.policy.name if config.swarm.logprobs else "",
-        )
+        self._solver = self._make_solver(models, place.peer_id)
+        encoder = self._make_encoder(models)
         held_out = held_out_for(config, config.rounds)
-        probe = make_probe(
-            config,
-            models.policy,
-            held_out,
-            probes.NODE,
-            workers,
-            self._monitor.progress,
-            engine=models.engine,
-            sample=models.sample,
-            rows=config.swarm.num_local * config.rollout.num_generations,
-            turn=lambda: models.turn,
-        )
-        self._measuring = Measuring(probe, self._checkpoints, self._folder, console, self._status)
+        self._measuring = self._make_measuring(models, workers, held_out)
         proposals = place.proposals()
         self._tasks = WithProposals(
             sources,
@@ -127,16 +98,7 @@ class Node:
         self._wanted = WantedTasks(
             config.swarm.tasks, sources.withheld, self._tasks, self._start_lists(stack), held_out.values()
         )
-        self._learner = GrpoLearner(
-            models.policy.model,
-            encoder,
-            models.train,
-            temperature=config.rollout.temperature,
-            reference_model=models.reference,
-            engine=models.engine,
-            progress=self._monitor.progress,
-            before_update=self._saver.before_update,
-        )
+        self._learner = self._make_learner(models, encoder)
         self._replaying = ReplayingLearner(self._learner, config.train.replay, config.seed)
         ahead, most = None, config.rollout.max_staleness
         if models.remote is not None:
@@ -170,6 +132,57 @@ class Node:
         if self._publisher is not None:
             self._publisher.watch(self._note_push)
         self._trackers = parts.trackers(config, self._last.number if self._last else 0)
+
+    def _make_solver(self, models: Models, peer_id: str) -> PolicySolver:
+        config = self._config
+        return PolicySolver(
+            models.policy,
+            config.rollout,
+            seed=config.seed,
+            peer_id=peer_id,
+            progress=self._monitor.progress,
+            sample=models.sample,
+            systems={name: one.SYSTEM for name, one in load_environments(config.tasks.environments).items()},
+            shares_logprobs=config.swarm.logprobs,
+        )
+
+    def _make_encoder(self, models: Models) -> TextEncoder:
+        return TextEncoder(
+            tokenizer=models.policy.tokenizer,
+            encode_prompt=self._solver.encode_prompt,
+            end_token_id=models.policy.end_ids[0],
+            max_prompt_length=models.prompt_tokens,
+            max_completion_length=self._config.rollout.max_new_tokens,
+            claims_of=models.policy.name if self._config.swarm.logprobs else "",
+        )
+
+    def _make_measuring(self, models: Models, workers: Workers, held_out: Mapping[str, Task]) -> Measuring:
+        config = self._config
+        probe = make_probe(
+            config,
+            models.policy,
+            held_out,
+            probes.NODE,
+            workers,
+            self._monitor.progress,
+            engine=models.engine,
+            sample=models.sample,
+            rows=config.swarm.num_local * config.rollout.num_generations,
+            turn=lambda: models.turn,
+        )
+        return Measuring(probe, self._checkpoints, self._folder, self._console, self._status)
+
+    def _make_learner(self, models: Models, encoder: TextEncoder) -> GrpoLearner:
+        return GrpoLearner(
+            models.policy.model,
+            encoder,
+            models.train,
+            temperature=self._config.rollout.temperature,
+            reference_model=models.reference,
+            engine=models.engine,
+            progress=self._monitor.progress,
+            before_update=self._saver.before_update,
+        )
 
     def _start_lists(self, stack: ExitStack) -> list[TaskList]:
         """Says which tasks of peers are trained on. Returns the lists that this takes, which a thread completes."""
