@@ -14,8 +14,8 @@ from codezero.cli.options import INTERRUPTED, Commands, add_command
 from codezero.errors import ConfigError, StateError, told_as
 
 if TYPE_CHECKING:
-    from codezero.harness.policy import Trained
     from codezero.runtime.results import Results
+    from codezero.verifier.trained import Trained
     from codezero.workers import Workers
 
 DATASETS = ("humaneval", "mbpp", "livecodebench", "code_contests", "codeforces")
@@ -288,7 +288,7 @@ def _trained(options: argparse.Namespace) -> Trained | None:
 def _writer(options: argparse.Namespace) -> Trained | None:
     if options.writer is None:
         return None
-    from codezero.harness.policy import writer_in
+    from codezero.verifier.trained import writer_in
 
     return writer_in(Path(options.writer).expanduser())
 

@@ -2,37 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from pathlib import Path
 
-from codezero.config import Device, Dtype, TrainConfig, TrainMethod, VerifierConfig
-from codezero.errors import CheckpointError, StateError
+from codezero.config import Device, Dtype, TrainConfig, TrainMethod
+from codezero.errors import StateError
 from codezero.llm import device as devices
 from codezero.llm import store
 from codezero.llm.load import LoadedModel, load_model
-from codezero.policy import writer
 from codezero.runtime import state
-from codezero.train import checkpoint
-from codezero.train.checkpoint import BEST, CheckpointStore
-from codezero.train.method import apply_lora
-from codezero.verifier.build import SOLVER
-from codezero.views.runs import VERIFIER, folder_of
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trained:
-    """The trained weights in a node's state folder, and the model and method that they belong to."""
-
-    folder: Path
-    round: str
-    """The name of the checkpoint."""
-    model: str
-    train: TrainConfig
-    """The method, and the rank and scale of adapters."""
-    is_best: bool = False
-    """True if these are the weights that the node kept as its best, not the newest ones."""
-    beside_writer: bool = False
-    """True if these are the adapters of a solver that a test writer's node has trained beside its own."""
+from codezero.train.checkpoint import BEST
+from codezero.verifier.trained import Trained, checkpoints_in, with_weights
 
 
 def trained_in(folder: Path) -> Trained:
@@ -49,7 +28,7 @@ def trained_in(folder: Path) -> Trained:
             )
         best = f"best, of round {number}"
     folder = folder.absolute()
-    bound, rounds = state.bound_settings(folder), _rounds(folder)
+    bound, rounds = state.bound_settings(folder), checkpoints_in(folder)
     if "model.name" not in bound or not rounds:
         raise StateError(f"{folder} holds no checkpoint: give the state_dir of a node that has finished a round")
     beside_writer = bound.get("verifier.train_solver")
@@ -69,23 +48,6 @@ def trained_in(folder: Path) -> Trained:
     )
 
 
-def writer_in(folder: Path) -> Trained:
-    """Returns the newest weights of the test writer in a state folder. Raises StateError: there are none."""
-    own = folder_of(folder, VERIFIER).absolute()
-    bound, batches = state.bound_settings(own), _rounds(own)
-    if "model.name" not in bound or not batches:
-        raise StateError(
-            f"{folder} holds no test writer: give the state_dir of a `codezero verify` that has finished a batch"
-        )
-    settings = VerifierConfig(lora_r=int(bound["verifier.lora_r"]))
-    return Trained(folder=own, round=batches[-1], model=bound["model.name"], train=writer.train_config(settings))
-
-
-def _rounds(folder: Path) -> list[str]:
-    """Returns the names of the checkpoints in a state folder, ascending."""
-    return sorted(path.name for path in folder.glob("checkpoints/round-*"))
-
-
 def load_policy(
     name: str, cache_dir: str, device: Device, dtype: Dtype, threads: int, trained: Trained | None
 ) -> tuple[LoadedModel, str]:
@@ -97,21 +59,5 @@ def load_policy(
     precision = devices.choose_dtype(dtype, where)
     loaded = load_model(name, store.prepare(name, cache_dir), where, precision)
     if trained is not None:
-        loaded = _with_weights(loaded, trained)
+        loaded = with_weights(loaded, trained)
     return loaded, devices.describe(where, precision)
-
-
-def _with_weights(loaded: LoadedModel, trained: Trained) -> LoadedModel:
-    store = CheckpointStore(trained.folder / "checkpoints")
-    found = store.load_best() if trained.is_best else store.load_latest()
-    if found is None:
-        raise CheckpointError(f"{trained.folder} holds no checkpoint: give the state_dir of a node that has trained")
-    if trained.train.method is TrainMethod.lora:
-        adapted = apply_lora(loaded.model, trained.train, seed=0)
-        loaded = replace(loaded, model=adapted)
-    saved = found.learner["weights"]
-    if trained.beside_writer:
-        learnt = found.learner[SOLVER]["weights"]
-        saved = {name.replace(f".{SOLVER}.", ".default."): weight for name, weight in learnt.items()}
-    checkpoint.restore_weights(checkpoint.trainable_weights(loaded.model), saved)
-    return loaded

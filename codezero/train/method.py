@@ -19,6 +19,8 @@ from codezero.llm.adapters import fuse_adapters
 from codezero.runtime import limits
 from codezero.train.memory import GIB, MemoryEstimate, ModelShape, Workload, estimate, micro_batch_sequences
 
+OWN = "default"
+"""The name of a model's first adapters, unless they are given another one."""
 SHARE_OF_FREE = 0.9
 """The share of free memory that a node plans with; the rest is for errors of the estimate and other programs."""
 SMALLEST = ModelShape(
@@ -95,7 +97,7 @@ def choose_method(shape: ModelShape, config: TrainConfig, load: Workload, room: 
     raise TrainingError(f"training with train.method={nearest.method.value} needs {' and '.join(needs)}: {ways}")
 
 
-def apply_lora(model: PreTrainedModel, config: TrainConfig, seed: int) -> PeftModel:
+def apply_lora(model: PreTrainedModel, config: TrainConfig, seed: int, name: str = OWN) -> PeftModel:
     """Adds float32 adapters to every linear layer but the head and freezes the rest (LoRA, arXiv 2106.09685).
 
     The adapted model first gives the same outputs, bit for bit; equal seeds give equal adapters. The global random
@@ -103,7 +105,7 @@ def apply_lora(model: PreTrainedModel, config: TrainConfig, seed: int) -> PeftMo
     """
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        adapted = get_peft_model(model, _adapters(config))
+        adapted = get_peft_model(model, _adapters(config), adapter_name=name)
     adapted.eval()
     fuse_adapters(adapted)
     return adapted

@@ -15,57 +15,17 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
 
-import torch
-
-from codezero.llm.load import LoadedModel
-from codezero.llm.sample import restore_generator, sample_groups
-from codezero.llm.within_memory import WithinMemory
 from codezero.loop import StageClock
 from codezero.ports import Learner, Progress
 from codezero.reports import CasesReport, SolverReport, UpdateReport
-from codezero.verifier.exercises import CandidateSolver, Exercise, Problems
+from codezero.verifier.exercises import CandidateSolver, Problems
 from codezero.verifier.judging import Answered, judge_answers
 from codezero.verifier.learn import scored_group
 from codezero.verifier.pair import LearningSolver
 from codezero.verifier.reward import base_rates
-from codezero.verifier.write import CaseAnswer, Subject, write_cases
+from codezero.verifier.write import CaseWriter
 from codezero.workers import Workers
-
-
-class CaseWriter:
-    """Writes test cases with the model in training. Its random state is its own: a resumed node writes alike."""
-
-    def __init__(
-        self, model: LoadedModel, *, num_generations: int, temperature: float, seed: int, progress: Progress
-    ) -> None:
-        self._model, self._num_generations, self._temperature = model, num_generations, temperature
-        self._progress, self._sample = progress, WithinMemory(sample_groups)
-        self._generator = torch.Generator(device=model.model.device).manual_seed(seed)
-        self.model_id = model.name
-
-    def write(self, exercises: Sequence[Exercise]) -> list[list[CaseAnswer]]:
-        """Returns G answers for each exercise. Raises RolloutError: the accelerator's memory is too small."""
-        subjects = [
-            Subject(problem=one.problem.task.question, code=one.candidate, function=one.problem.function)
-            for one in exercises
-        ]
-        return write_cases(
-            self._model,
-            subjects,
-            self._num_generations,
-            temperature=self._temperature,
-            generator=self._generator,
-            sample=self._sample,
-            on_step=lambda done, total: self._progress("cases", done, total),
-        )
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"generator": self._generator.get_state()}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        restore_generator(self._generator, state["generator"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +58,7 @@ def run_batch(number: int, stages: VerifierStages, size: int, seed: int) -> Case
         attempted = stages.candidates.judge(solved)
         exercises = stages.candidates.choose(attempted, f"{seed}/{number}")
     with clock.stage("cases"):
-        written = list(zip(exercises, stages.writer.write(exercises), strict=True))
+        written = list(zip(exercises, stages.writer.write([one.subject for one in exercises]), strict=True))
         fitting = [(one, answers) for one, answers in written if all(answer.tokens for answer in answers)]
     with clock.stage("try"):
         answered = []

@@ -19,6 +19,7 @@ from codezero.prompts import solver as prompt
 from codezero.tasks.mixture import Mixture
 from codezero.types import RolloutGroup, Task
 from codezero.verifier.jobs import ask_to_try
+from codezero.verifier.write import Subject
 from codezero.workers import Death, Workers
 
 MAX_DRAWS = 50
@@ -58,6 +59,11 @@ class Exercise:
     """True if the candidate passes all tests of the task by rules and dry run, False if it fails."""
     wrong: tuple[str, ...]
     """The different solutions of the model that fail, the candidate among them if it does."""
+
+    @property
+    def subject(self) -> Subject:
+        """The candidate as a subject of test cases."""
+        return Subject(problem=self.problem.task.question, code=self.candidate, function=self.problem.function)
 
 
 class Problems:

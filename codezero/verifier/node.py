@@ -26,10 +26,10 @@ from codezero.train import checkpoint
 from codezero.train.checkpoint import CheckpointStore
 from codezero.train.learner import GrpoLearner
 from codezero.verifier import build
-from codezero.verifier.batch import CaseWriter, VerifierStages, run_batch
+from codezero.verifier.batch import VerifierStages, run_batch
 from codezero.verifier.exercises import CandidateSolver, Problems
 from codezero.verifier.pair import LearningSolver
-from codezero.verifier.write import MAX_NEW_TOKENS
+from codezero.verifier.write import MAX_NEW_TOKENS, CaseWriter
 from codezero.views.runs import VERIFIER
 from codezero.workers import Workers
 

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from codezero.llm.load import LoadedModel
-from codezero.llm.sample import SampleGroups, SampleRequest, SamplingParams, StepCallback, sample_groups
+from codezero.llm.sample import (
+    SampleGroups,
+    SampleRequest,
+    SamplingParams,
+    StepCallback,
+    restore_generator,
+    sample_groups,
+)
+from codezero.llm.within_memory import WithinMemory
+from codezero.ports import Progress
 from codezero.prompts import verifier as prompt
 from codezero.types import SampledTokens
 
@@ -69,3 +79,33 @@ def write_cases(
         answers = zip(texts, group, strict=True)
         found[number] = [CaseAnswer(cases=prompt.parse(begun + text), tokens=tokens) for text, tokens in answers]
     return found
+
+
+class CaseWriter:
+    """Writes test cases. Its random state is its own, so that a resumed node writes alike."""
+
+    def __init__(
+        self, model: LoadedModel, *, num_generations: int, temperature: float, seed: int, progress: Progress
+    ) -> None:
+        self._model, self._num_generations, self._temperature = model, num_generations, temperature
+        self._progress, self._sample = progress, WithinMemory(sample_groups)
+        self._generator = torch.Generator(device=model.model.device).manual_seed(seed)
+        self.model_id = model.name
+
+    def write(self, subjects: Sequence[Subject]) -> list[list[CaseAnswer]]:
+        """Returns the answers about each subject. Raises RolloutError: the accelerator's memory is too small."""
+        return write_cases(
+            self._model,
+            subjects,
+            self._num_generations,
+            temperature=self._temperature,
+            generator=self._generator,
+            sample=self._sample,
+            on_step=lambda done, total: self._progress("cases", done, total),
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"generator": self._generator.get_state()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        restore_generator(self._generator, state["generator"])

@@ -17,7 +17,7 @@ from codezero.errors import ConfigError, StateError
 from codezero.harness import best, policy
 from codezero.train.checkpoint import CheckpointStore
 from codezero.types import FinishReason, Rollout, RolloutGroup
-from codezero.verifier import batch, build, exercises, write
+from codezero.verifier import build, exercises, write
 from codezero.verifier.write import write_cases
 from tests.builders import save_tiny
 
@@ -97,7 +97,7 @@ def scripted(monkeypatch):
 
     monkeypatch.setattr(write, "MAX_NEW_TOKENS", 8)
     monkeypatch.setattr(build, "make_solver", lambda *_: ScriptedSolver())
-    monkeypatch.setattr(batch, "write_cases", written)
+    monkeypatch.setattr(write, "write_cases", written)
 
 
 def verify(folder, settings, batches):
@@ -186,7 +186,7 @@ def test_a_solver_learns_beside_it_with_adapters_of_its_own_and_both_go_on(
 def let_a_pair_learn(monkeypatch):
     """Has the first solution to each problem count as right, and good cases refuse all others."""
     monkeypatch.setattr(write, "MAX_NEW_TOKENS", 8)
-    monkeypatch.setattr(batch, "write_cases", refusing)
+    monkeypatch.setattr(write, "write_cases", refusing)
     monkeypatch.setattr(exercises, "walked", lambda _, group: [True, *[False] * (len(group.rollouts) - 1)])
     monkeypatch.setattr(exercises.prompt, "parse", lambda text: "def f(x):\n    return x + 9")
 
