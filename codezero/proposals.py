@@ -67,6 +67,22 @@ class ProposalFeedback:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WriterReport:
+    """The part of a batch in which a test writer writes tests for problems. A test is discriminating if an attempt of
+    the solver fails it; one that no attempt disagrees with teaches nothing."""
+
+    num_problems: int
+    num_cases: int
+    """The number of different cases that it wrote."""
+    num_valid: int
+    """The number of those that the problem's own solution passes."""
+    num_with_one: int
+    """The number of problems that have a discriminating test."""
+    num_with_three: int
+    """The number of problems that have three or more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BatchReport:
     """A proposer's batch in numbers: one line of `logs/proposals.jsonl`. Made by proposer, read by observe."""
 
@@ -95,6 +111,8 @@ class BatchReport:
     network: str
     """The state of the network in a few words."""
     seconds: Mapping[str, float]
-    """Wall seconds by stage: write, check, publish, listen, learn."""
+    """Wall seconds by stage: write, check, then solve, cases and try of a test writer, publish, listen, learn."""
     finished_at_s: float = 0.0
     """Unix time of the batch's end, in seconds; 0 in reports of versions that did not record it."""
+    writer: WriterReport | None = None
+    """The test writer's part; None without `proposer.writer`."""

@@ -13,7 +13,7 @@ import msgspec
 from codezero.ledger.local import LocalLedger
 from codezero.observe.groups_file import NAME, GroupsFile
 from codezero.observe.status import StatusFile, new_status
-from codezero.proposals import BatchReport
+from codezero.proposals import BatchReport, WriterReport
 from codezero.reports import RoundReport
 from codezero.types import (
     CaseOutcome,
@@ -87,6 +87,7 @@ def batch_report(number, text=""):
         network=text or "2 peers in sight",
         seconds={"write": 20.0, "check": 0.1, "publish": 0.2, "listen": 41.0, "learn": 0.0},
         finished_at_s=BEGAN_S + 62.0 * number,
+        writer=WriterReport(num_problems=3, num_cases=31, num_valid=12, num_with_one=2, num_with_three=1),
     )
 
 

@@ -12,6 +12,7 @@ examples:
   codezero propose swarm=invite.yaml               write problems for the swarm that you were invited to
   codezero propose --batches 5 --out problems.jsonl
   codezero propose swarm=invite.yaml proposer.train=true
+  codezero propose proposer.writer=state           with tests by what `codezero verify` has trained
   codezero propose swarm=invite.yaml proposer.url=http://127.0.0.1:8000/v1 proposer.model=Qwen/Qwen3-4B
 
 A line of FILE is a JSON object with id, source, difficulty, question, tests, model and raw; lines are appended.

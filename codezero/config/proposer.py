@@ -48,6 +48,10 @@ class ProposerConfig:
     reference: Reference = Reference.dry_run
     """Ask for a solution too, and publish only problems whose tests it passes: by dry_run (interpreted, never executed;
     wrong expected results in tests are corrected) or in a sandbox, which RUNS the model's code."""
+    writer: str = ""
+    """State folder of a `codezero verify` that has trained a test writer from the proposer's model. It writes tests
+    about verifier.num_candidates attempts at each problem; published are those that the reference passes, first those
+    that an attempt fails. Empty leaves the tests to the proposer."""
     policy: DifficultyPolicy = DifficultyPolicy.target
     """Rule for the level: target keeps the solvers' success rate near one half, trend raises the level when their
     success rises and lowers it when that falls."""
@@ -111,10 +115,10 @@ class ProposerConfig:
         require(self.epsilon_high >= 0, "proposer.epsilon_high", self.epsilon_high, "use 0.28 unless you know better")
         served = self.backend is ProposerBackend.openai
         require(not (served and self.model == "auto"), "proposer.model", self.model, "give the name the server serves")
-        trained = self.train and (served or self.url != "")
-        require(
-            not trained,
-            "proposer.train",
-            self.train,
-            "a model behind a server cannot be trained; leave out proposer.url",
-        )
+        behind = served or self.url != ""
+        trained = "a model behind a server cannot be trained; leave out proposer.url"
+        require(not (self.train and behind), "proposer.train", self.train, trained)
+        adapted = "a model behind a server cannot have a test writer's adapters; leave out proposer.url"
+        require(not (self.writer and behind), "proposer.writer", self.writer, adapted)
+        judged = not self.writer or self.reference is not Reference.none
+        require(judged, "proposer.writer", self.writer, "tests are tried on a solution: set proposer.reference=dry_run")

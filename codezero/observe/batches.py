@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 from codezero.observe.monitor import time_spent
 from codezero.observe.report_file import ReportFile
 from codezero.observe.status import StatusFile
-from codezero.proposals import BatchReport, level_name
+from codezero.proposals import BatchReport, WriterReport, level_name
 from codezero.runtime.amounts import brief
 from codezero.runtime.console import Console
 
@@ -83,6 +83,8 @@ def batch_line(report: BatchReport) -> str:
     ]
     if report.rejected:
         parts.append("rejected " + ", ".join(f"{count} {reason}" for reason, count in report.rejected.items()))
+    if report.writer is not None:
+        parts.append(f"cases {writer_text(report.writer)}")
     judged = f"judged {report.num_judged}"
     if report.signal_share is not None:
         judged += f", {report.signal_share:.0%} with signal"
@@ -101,9 +103,28 @@ def batch_line(report: BatchReport) -> str:
     return " | ".join(parts)
 
 
+def writer_text(report: WriterReport) -> str:
+    """Returns the test writer's part of a batch as text such as `31, 12 valid; discriminating: 3 or more in 1 of 2
+    problems, none in 0`."""
+    none = report.num_problems - report.num_with_one
+    return (
+        f"{report.num_cases}, {report.num_valid} valid; discriminating: 3 or more in {report.num_with_three} of "
+        f"{report.num_problems} problems, none in {none}"
+    )
+
+
+def writer_total(batches: Sequence[BatchReport]) -> WriterReport | None:
+    """Returns the sum of the test writer's parts; None if there are none."""
+    parts = [one.writer for one in batches if one.writer is not None]
+    sums = {field.name: sum(getattr(part, field.name) for part in parts) for field in fields(WriterReport)}
+    return WriterReport(**sums) if parts else None
+
+
 def _totals(batches: Sequence[BatchReport]) -> str:
     written, valid = sum(one.num_written for one in batches), sum(one.num_valid for one in batches)
-    return f"{valid} of {written} problems valid, {sum(one.num_judged for one in batches)} judged by solvers"
+    tests = writer_total(batches)
+    cases = f"; cases {writer_text(tests)}" if tests is not None else ""
+    return f"{valid} of {written} problems valid, {sum(one.num_judged for one in batches)} judged by solvers{cases}"
 
 
 PROPOSED = BatchKind(file="proposals.jsonl", line=batch_line, totals=_totals)

@@ -5,7 +5,8 @@
         │                                 ▼                                      ▼
         └──────── JudgedProposal ────── learn ◄─────── listen ◄────────── ProposalFeedback
 
-Feedback may be on earlier batches, since solvers answer when they have drawn a proposal.
+Feedback may be on earlier batches, since solvers answer when they have drawn a proposal. With a test writer, problems
+that have passed the checks get its tests before they are published.
 """
 
 from __future__ import annotations
@@ -18,13 +19,16 @@ from statistics import fmean
 
 from codezero.loop import StageClock
 from codezero.ports import Solvers
-from codezero.proposals import BatchReport, Proposal
+from codezero.proposals import BatchReport, Proposal, WriterReport
 from codezero.proposer.checker import Checker
 from codezero.proposer.difficulty import Difficulty
 from codezero.proposer.feedback import FeedbackBook
 from codezero.proposer.learn import ProposalLearner, Sample
 from codezero.proposer.write import Draft, Writer
+from codezero.proposer.written_tests import WrittenTests
 
+Checked = tuple[Draft, Proposal | str]
+"""A draft with its proposal, or the reason why it has none."""
 POLL_S = 2.0
 """Seconds between two requests for feedback."""
 
@@ -40,6 +44,8 @@ class ProposerStages:
     feedback: FeedbackBook
     learner: ProposalLearner | None
     """The learner; None if the model is not trained."""
+    tests: WrittenTests | None = None
+    """Gives problems tests by a test writer; None without one."""
     on_stage: Callable[[str], None] | None = None
     """Called with the name of each stage as it begins."""
 
@@ -55,8 +61,11 @@ def run_batch(number: int, stages: ProposerStages, size: int, patience_s: float)
         choice = stages.difficulty.choose()
         drafts = stages.writer.write(choice.level, size)
     with clock.stage("check"):
-        checked = [(draft, stages.checker.check(draft)) for draft in drafts]
-        valid = [found for _, found in checked if isinstance(found, Proposal)]
+        checked: list[Checked] = [(draft, stages.checker.check(draft)) for draft in drafts]
+    written = None
+    if stages.tests is not None:
+        checked, written = _with_tests(stages.tests, checked, clock)
+    valid = [found for _, found in checked if isinstance(found, Proposal)]
     with clock.stage("publish"):
         for proposal in valid:
             stages.feedback.expect(proposal.proposal_id, choice.level)
@@ -88,8 +97,19 @@ def run_batch(number: int, stages: ProposerStages, size: int, patience_s: float)
         network=stages.solvers.status(),
         seconds=clock.seconds,
         finished_at_s=time.time(),
+        writer=written,
     )
     return report, valid
+
+
+def _with_tests(
+    tests: WrittenTests, checked: Sequence[Checked], clock: StageClock
+) -> tuple[list[Checked], WriterReport]:
+    """Returns the checked drafts, of which those that may be published have the tests that `tests` chooses."""
+    fit = [(found, draft.answer.solution) for draft, found in checked if draft.answer and isinstance(found, Proposal)]
+    proposals, report = tests.give(fit, clock)
+    given = iter(proposals)
+    return [(draft, next(given) if isinstance(found, Proposal) else found) for draft, found in checked], report
 
 
 def _listen(stages: ProposerStages, published: Sequence[str], patience_s: float) -> None:

@@ -1,18 +1,34 @@
-"""Chooses and loads the proposer's model by the configuration: its name, backend, memory and precision."""
+"""Chooses and loads the proposer's model by the configuration: its name, backend, memory and precision; and makes what
+gives its problems the tests of a test writer, whose adapters are on the same model."""
 
 from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from pathlib import Path
 
 import torch
 
 from codezero.config import NodeConfig, ProposerBackend, ProposerConfig
+from codezero.errors import ConfigError
 from codezero.llm import device as devices
 from codezero.llm import store
 from codezero.llm.load import LoadedModel
 from codezero.policy import writer
 from codezero.policy.writer import Writing
+from codezero.ports import Progress
+from codezero.proposer.written_tests import WrittenTests
+from codezero.runtime import state
 from codezero.runtime.console import Console
 from codezero.train.memory import GIB
-from codezero.train.method import free_room
+from codezero.train.method import active_lora, free_room
+from codezero.verifier.build import make_solver
+from codezero.verifier.trained import Trained, with_weights, writer_in
+from codezero.verifier.write import MAX_NEW_TOKENS, CaseWriter
+from codezero.workers import Workers
+
+WRITER = "writer"
+"""The name of the test writer's adapters."""
 
 LARGE_PROPOSER = "Qwen/Qwen3-4B"
 LARGE_PROPOSER_MEMORY_BYTES = 24 * GIB
@@ -37,38 +53,82 @@ def choose_model(config: NodeConfig, device: torch.device, memory_bytes: int) ->
 def num_bytes(config: NodeConfig, name: str, device: torch.device) -> int:
     """Returns the peak memory in bytes of a proposer with this model. Raises ModelError: weights are not available."""
     folder = store.prepare(name, config.model.cache_dir)
-    return writer.num_bytes(folder, _writing(config.proposer), _dtype(config, device), device)
+    return writer.num_bytes(folder, _writing(config), _dtype(config, device), device)
 
 
 def load(config: NodeConfig, console: Console) -> LoadedModel:
-    """Loads the proposer's model, with adapters if it is trained.
+    """Loads the proposer's model, with adapters if it is trained, and those of the test writer if there is one.
 
-    Raises ModelError: its weights are not available, or do not fit into memory.
+    Raises ModelError: its weights are not available, or do not fit into memory. Raises StateError or ConfigError: the
+    folder of the test writer holds none, or one of another model, or is in use.
     """
     device = writer.prepare_device(config.model)
     room = free_room(config.train, device, config.state_dir)
     name = choose_model(config, device, room.memory)
-    return writer.load_writer(
+    trained = _test_writer(config.proposer, name)
+    smaller = "set proposer.model to a smaller one, or proposer.url to a server"
+    loaded = writer.load_writer(
         name,
         store.prepare(name, config.model.cache_dir, report=console.line),
-        _writing(config.proposer),
+        _writing(config),
         _dtype(config, device),
         device,
         room.memory,
         config.seed,
-        "set proposer.model to a smaller one, or proposer.url to a server",
+        "set verifier.num_candidates=4, or leave out proposer.writer" if trained else smaller,
         console,
+    )
+    if trained is None:
+        return loaded
+    console.line(f"test writer: adapters of {trained.folder}, {trained.round}")
+    with state.locked_state(trained.folder):  # that of a running node is refused, since its checkpoints come and go
+        return with_weights(loaded, trained, WRITER)
+
+
+def own_weights(config: NodeConfig, model: LoadedModel) -> AbstractContextManager[object]:
+    """Returns a context in which the model has the weights that write problems: its own adapters, or none."""
+    has_others_alone = config.proposer.writer and not config.proposer.train
+    return model.model.disable_adapter() if has_others_alone else nullcontext()
+
+
+def make_tests(config: NodeConfig, model: LoadedModel, workers: Workers, progress: Progress) -> WrittenTests:
+    """Returns what gives problems their tests, with `proposer.writer`. The model attempts them without adapters."""
+    cases = CaseWriter(
+        model, num_generations=1, temperature=config.verifier.temperature, seed=config.seed, progress=progress
+    )
+    return WrittenTests(
+        make_solver(config, model, progress),
+        cases,
+        workers,
+        solver_weights=model.model.disable_adapter,
+        writer_weights=partial(active_lora, model.model, WRITER),
+        progress=progress,
     )
 
 
-def _writing(config: ProposerConfig) -> Writing:
+def _test_writer(config: ProposerConfig, name: str) -> Trained | None:
+    """Returns the test writer's weights, which must be those of the model of this name; None if there is none."""
+    if not config.writer:
+        return None
+    trained = writer_in(Path(config.writer).expanduser())
+    if trained.model != name:
+        raise ConfigError(
+            f"proposer.writer={config.writer} was trained from {trained.model}, and this proposer has {name}: set "
+            f"proposer.model={trained.model}, or train one with `codezero verify model.name={name}`"
+        )
+    return trained
+
+
+def _writing(config: NodeConfig) -> Writing:
+    """Returns the sizes of a batch, in which a test writer's has `num_candidates` attempts and answers a problem."""
+    proposer, tests = config.proposer, config.proposer.writer != ""
     return Writing(
         role="proposer",
-        num_groups=1,
-        num_generations=config.batch_size,
-        max_new_tokens=config.max_new_tokens,
-        train=writer.train_config(config),
-        is_trained=config.train,
+        num_groups=proposer.batch_size if tests else 1,
+        num_generations=config.verifier.num_candidates if tests else proposer.batch_size,
+        max_new_tokens=max(proposer.max_new_tokens, tests * config.rollout.max_new_tokens, tests * MAX_NEW_TOKENS),
+        train=writer.train_config(proposer),
+        is_trained=proposer.train,
     )
 
 

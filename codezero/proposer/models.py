@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -51,8 +52,17 @@ class Model(Protocol):
 class LocalModel:
     """A model in this process. It has its own random generator, so that a resumed proposer writes the same."""
 
-    def __init__(self, model: LoadedModel, config: ProposerConfig, *, seed: int, progress: Progress) -> None:
-        self._model, self._config, self._progress = model, config, progress
+    def __init__(
+        self,
+        model: LoadedModel,
+        config: ProposerConfig,
+        *,
+        seed: int,
+        progress: Progress,
+        weights: Callable[[], AbstractContextManager[object]] = nullcontext,
+    ) -> None:
+        """`weights` returns a context in which the model has the weights to write with."""
+        self._model, self._config, self._progress, self._weights = model, config, progress, weights
         self._generator = torch.Generator(device=model.model.device).manual_seed(seed)
         self.name = model.name
 
@@ -82,7 +92,8 @@ class LocalModel:
             on_step=lambda done, total: self._progress("write", done, total),
         )
         try:
-            groups = sample_groups(model.model, request)
+            with self._weights():
+                groups = sample_groups(model.model, request)
         except RuntimeError as error:
             if not is_out_of_memory(error):
                 raise

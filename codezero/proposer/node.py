@@ -7,7 +7,10 @@ import json
 import logging
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+
+import msgspec
 
 from codezero import __version__
 from codezero.build import CommonParts, run
@@ -30,6 +33,7 @@ from codezero.proposer.learn import ProposalLearner
 from codezero.proposer.models import LocalModel, Model, ServedModel
 from codezero.proposer.reference import ReferenceCheck
 from codezero.proposer.write import Writer
+from codezero.proposer.written_tests import WrittenTests
 from codezero.tasks.build import local_questions
 from codezero.train import checkpoint
 from codezero.train.checkpoint import CheckpointStore
@@ -68,7 +72,11 @@ class ProposerNode:
         model, self._weights = self._make_model()
         self._status.update(model=model.name)
         self._writer = Writer(model, config.proposer, seed=config.seed)
-        self._checker = self._make_checker(place.peer_id, model.name, parts.stack.enter_context(Workers(1)))
+        workers = parts.stack.enter_context(Workers(1))
+        self._checker = self._make_checker(place.peer_id, model.name, workers)
+        self._tests: WrittenTests | None = None
+        if config.proposer.writer and self._weights is not None:
+            self._tests = build.make_tests(config, self._weights, workers, self._monitor.progress)
         self._difficulty, self._feedback = difficulty(config.proposer), FeedbackBook()
         self._learner: ProposalLearner | None = None
         self._engine: GrpoLearner | None = None
@@ -88,6 +96,7 @@ class ProposerNode:
             solvers=self._solvers,
             feedback=self._feedback,
             learner=self._learner,
+            tests=self._tests,
             on_stage=self._status.stage,
         )
         self._published: list[Proposal] = []
@@ -129,7 +138,8 @@ class ProposerNode:
             self._console.line(f"proposer: {served.name} at {config.proposer.url}")
             return served, None
         weights = build.load(config, self._console)
-        return LocalModel(weights, config.proposer, seed=config.seed, progress=self._monitor.progress), weights
+        own, progress = partial(build.own_weights, config, weights), self._monitor.progress
+        return LocalModel(weights, config.proposer, seed=config.seed, progress=progress, weights=own), weights
 
     def _make_checker(self, peer_id: str, model_id: str, workers: Workers) -> Checker:
         config = self._config.proposer
@@ -158,7 +168,9 @@ class ProposerNode:
             checkpoint.restore_weights(self._engine.weights(), found.learner["weights"])
             self._engine.load_state_dict(found.learner["engine"])
             self._learner.load_state_dict(kept["learner"])
-        last = BatchReport(**kept["report"])
+        if self._tests is not None and kept.get("tests"):  # the last batch may have had no test writer
+            self._tests.load_state_dict(kept["tests"])
+        last = msgspec.convert(kept["report"], BatchReport)
         self._monitor.resume(last)
         self._status.update(network=last.network)
         self._console.line(f"state: continuing in {self._folder} after batch {found.round}")
@@ -179,6 +191,7 @@ class ProposerNode:
                 "difficulty": self._difficulty.state_dict(),
                 "feedback": self._feedback.state_dict(),
                 "learner": self._learner.state_dict() if self._learner is not None else {},
+                "tests": self._tests.state_dict() if self._tests is not None else {},
                 "published": [dataclasses.asdict(proposal) for proposal in self._published],
                 "report": dataclasses.asdict(report),
             },

@@ -66,6 +66,13 @@ _BATCH = (
     ("reward/mean", "reward_mean", "reward_mean", "Mean reward of own problems"),
     ("train/loss", "loss", "train_loss", "Loss of the last update"),
 )
+_WRITER = (
+    ("tests/problems", "num_problems", "tested", "Problems of the last batch that a test writer wrote test cases for"),
+    ("tests/cases", "num_cases", "cases", "Test cases that it wrote"),
+    ("tests/valid", "num_valid", "valid_cases", "Of them, those that the problem's own solution passes"),
+    ("tests/with_one", "num_with_one", "discriminated", "Problems with a test that an attempt fails"),
+    ("tests/with_three", "num_with_three", "well_discriminated", "Problems with three or more"),
+)
 _CASES = (
     ("batch/number", "batch", "batch", "Number of the last finished batch"),
     ("reward/mean", "reward_mean", "reward_mean", "Mean reward of own test cases"),
@@ -114,6 +121,7 @@ def batch_metrics(report: BatchReport) -> list[Metric]:
     levels = (f"{own}_success_ratio", "Estimated success of the solvers by level", "level")
     return [
         *_fields(report, _BATCH, own),
+        *(_fields(report.writer, _WRITER, own) if report.writer is not None else ()),
         _count("batch/finished", 1, f"{own}_batches", "Batches finished since the proposer started"),
         _count("proposer/written", report.num_written, f"{own}_written", "Problems written"),
         _count("proposer/valid", report.num_valid, f"{own}_valid", "Problems published"),

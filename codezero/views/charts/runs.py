@@ -165,7 +165,7 @@ def proposer_charts(batches: Sequence[BatchReport], prefix: str = "") -> list[st
     draw = _Charts([batch.batch for batch in batches], prefix, "batch")
     levels = sorted({level for batch in batches for level in batch.success})[:MAX_PARTS]
     rewards = {"reward": [batch.reward_mean for batch in batches], "loss": [batch.loss for batch in batches]}
-    return [
+    charts = [
         draw.line(
             "Level",
             {"level": [batch.level for batch in batches]},
@@ -199,6 +199,15 @@ def proposer_charts(batches: Sequence[BatchReport], prefix: str = "") -> list[st
         draw.line("Proposer's reward and loss", rewards, "Only with proposer.train."),
         draw.bars("Seconds by stage", parts(batch.seconds for batch in batches), unit="s"),
     ]
+    tested = [batch.writer if batch.writer and batch.writer.num_problems else None for batch in batches]
+    if any(tested):
+        shares = {
+            "one or more": [one.num_with_one / one.num_problems if one else None for one in tested],
+            "three or more": [one.num_with_three / one.num_problems if one else None for one in tested],
+        }
+        note = "Share of problems by tests that an attempt of the solver fails; other tests teach nothing."
+        charts.append(draw.line("Discriminating tests", shares, note, **SHARE))
+    return charts
 
 
 def verifier_charts(batches: Sequence[CasesReport], passes: Sequence[Pass] = (), prefix: str = "") -> list[str]:

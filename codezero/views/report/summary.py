@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from codezero.identity.names import animal_name
+from codezero.observe.batches import writer_text, writer_total
 from codezero.observe.probes import Learning, Pass
 from codezero.observe.status import Status
 from codezero.proposals import BatchReport
@@ -143,6 +144,8 @@ def _about(
         about.append(("batches", f"{len(batches)} ({batches[0].batch} to {batches[-1].batch})"))
         written, valid = sum(one.num_written for one in batches), sum(one.num_valid for one in batches)
         about.append(("problems", f"{written} written, {valid} published"))
+        tests = writer_total(batches)
+        about.append(("test cases", writer_text(tests) if tests is not None else ""))
     if cases:
         about.append(("batches", f"{len(cases)} ({cases[0].batch} to {cases[-1].batch})"))
         about.append(("updates", f"{sum(one.skipped is None for one in cases)}"))

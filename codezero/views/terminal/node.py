@@ -9,6 +9,7 @@ from rich.text import Text
 
 from codezero.evaluate.gain import Direction
 from codezero.identity.names import animal_name
+from codezero.observe.batches import writer_text
 from codezero.observe.monitor import external, mixed
 from codezero.proposals import LEVELS, BatchReport, level_name
 from codezero.reports import RoundReport
@@ -179,6 +180,8 @@ def _batch_numbers(snapshot: Snapshot, width: int) -> list[Text]:
     ]
     if last.rejected:
         lines += flow("", [f"rejected {counts(dict(last.rejected))}"], width)
+    if last.writer is not None:
+        lines += flow("Cases", writer_text(last.writer).split("; "), width)
     signal = "" if last.signal_share is None else f", {last.signal_share:.0%} with right and wrong attempts"
     lines.append(row("Judged", f"{last.num_judged} in the last batch{signal}"))
     if last.loss is not None or last.skipped is not None:

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from codezero.ledger.board import read_swarm_board
 from codezero.ledger.leaderboard import Leaderboard
+from codezero.observe.batches import writer_text
 from codezero.observe.probes import Learning
 from codezero.proposals import level_name
 from codezero.views import words
@@ -104,6 +105,7 @@ def overview(node: Run | None) -> dict[str, object]:
         "obstacles": words.proposer_obstacles(batches),
         "sparks": [("level", levels[-1] if levels else None, _spark(levels, "level"))],
         "level": level_name(batches[-1].level) if batches else "",
+        "writer_text": writer_text,
     }
 
 

@@ -3,7 +3,7 @@ import json
 
 from codezero.observe.batches import PROPOSED, BatchMonitor, batch_line
 from codezero.observe.status import StatusFile, new_status
-from codezero.proposals import BatchReport
+from codezero.proposals import BatchReport, WriterReport
 from codezero.runtime.console import Console
 
 
@@ -49,6 +49,19 @@ def test_a_batch_without_feedback_says_no_more_than_that():
 def test_an_update_and_a_skipped_one_are_told_apart():
     assert " | reward +0.40 loss -0.0120 | " in batch_line(report(reward_mean=0.4, loss=-0.012))
     assert " | no update: no judged proposals | " in batch_line(report(skipped="no judged proposals"))
+
+
+WRITER = WriterReport(num_problems=3, num_cases=31, num_valid=12, num_with_one=2, num_with_three=1)
+
+
+def test_a_test_writers_cases_are_told_and_added_up(tmp_path):
+    told = "cases 31, 12 valid; discriminating: 3 or more in 1 of 3 problems, none in 1"
+    assert f" | {told} | judged 2" in batch_line(report(writer=WRITER))
+    watched, _ = monitor(tmp_path)
+    for batch in (report(1, writer=WRITER), report(2), report(3, writer=WRITER)):
+        watched.report(batch)
+    told = "cases 62, 24 valid; discriminating: 3 or more in 2 of 6 problems, none in 2"
+    assert watched.summary().endswith(f"6 judged by solvers; {told}")
 
 
 def test_dropped_feedback_is_named():

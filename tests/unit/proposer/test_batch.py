@@ -1,10 +1,11 @@
 """One batch with scripted parts: what is written, checked, published, heard and learned, in which order."""
 
+import dataclasses
 import time
 
 from codezero.config import ProposerConfig
 from codezero.prompts.proposer import ParsedProblem
-from codezero.proposals import ProposalFeedback
+from codezero.proposals import ProposalFeedback, WriterReport
 from codezero.proposer.batch import ProposerStages, run_batch
 from codezero.proposer.checker import Checker
 from codezero.proposer.difficulty import TargetPolicy
@@ -76,7 +77,17 @@ class Learner:
         return Lesson(update=update, reward_mean=None)
 
 
-def stages(writer, solvers, learner=None, feedback=None):
+class WrittenTests:
+    """Gives every problem this test."""
+
+    REPORT = WriterReport(num_problems=1, num_cases=2, num_valid=2, num_with_one=1, num_with_three=0)
+
+    def give(self, problems, clock):
+        self.solutions = [solution for _, solution in problems]
+        return [dataclasses.replace(one, tests="assert add_one(7) == 8") for one, _ in problems], self.REPORT
+
+
+def stages(writer, solvers, learner=None, feedback=None, tests=None):
     seen = Seen(remembered=10, similarity=0.6)
     return ProposerStages(
         difficulty=TargetPolicy(ProposerConfig(explore=0.0)),
@@ -85,6 +96,7 @@ def stages(writer, solvers, learner=None, feedback=None):
         solvers=solvers,
         feedback=feedback or FeedbackBook(wait=0),
         learner=learner,
+        tests=tests,
     )
 
 
@@ -140,6 +152,17 @@ def test_the_learner_gets_valid_and_rejected_drafts_and_the_judgements():
     assert [sample.proposal_id for sample in learner.kept] == [proposal.proposal_id, None]
     assert [(one.proposal_id, one.success) for one in learner.judged] == [(proposal.proposal_id, 0.5)]
     assert (report.skipped, report.loss) == ("no scored groups", None)
+
+
+def test_what_a_test_writer_gives_is_published_and_learnt_from():
+    learner, solvers, tests = Learner(), Solvers(), WrittenTests()
+    writer = Writer(draft(readable=False), draft())
+    report, valid = run_batch(1, stages(writer, solvers, learner=learner, tests=tests), 2, patience_s=0.0)
+    (published,) = solvers.published
+    assert tests.solutions == [""]
+    assert (published.tests, valid) == ("assert add_one(7) == 8", [published])
+    assert [sample.proposal_id for sample in learner.kept] == [None, published.proposal_id]
+    assert (report.num_valid, report.writer) == (1, WrittenTests.REPORT)
 
 
 def test_a_model_behind_a_server_has_nothing_to_learn_from():

@@ -1,6 +1,7 @@
 import pytest
 
 from codezero.observe.trackers.metrics import batch_metrics, round_metrics
+from tests.unit.observe.test_batches import WRITER
 from tests.unit.observe.test_batches import report as batch_report
 from tests.unit.observe.test_monitor import report
 
@@ -75,6 +76,14 @@ def test_reasons_are_words_and_those_that_become_one_word_are_added_up():
     metrics = round_metrics(report(1, dropped={"mbpp: no tests": 1, "mbpp no tests": 2, "": 1, "x" * 99: 1}))
     dropped = {metric.name: metric.value for metric in metrics if metric.name.startswith("dropped/")}
     assert dropped == {"dropped/mbpp_no_tests": 3.0, "dropped/other": 1.0, "dropped/" + "x" * 40: 1.0}
+
+
+def test_a_test_writers_part_of_a_batch_has_its_names():
+    values = by_name(batch_metrics(batch_report(writer=WRITER)))
+    assert {name: value for name, value in values.items() if name.startswith("tests/")} == {
+        **{"tests/problems": 3.0, "tests/cases": 31.0, "tests/valid": 12.0},
+        **{"tests/with_one": 2.0, "tests/with_three": 1.0},
+    }
 
 
 def test_every_number_of_a_batch_has_one_name():

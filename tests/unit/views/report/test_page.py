@@ -12,7 +12,7 @@ from codezero.views.report.page import MAX_RUNS, page
 from codezero.views.report.summary import gather
 from codezero.views.runs import find_runs
 from tests.swarm_folder import verifier
-from tests.unit.observe import test_probes
+from tests.unit.observe import test_batches, test_probes
 from tests.unit.views.report import runs
 from tests.unit.views.report.runs import EVIL
 
@@ -198,9 +198,11 @@ def test_a_test_writer_beside_a_solver(tmp_path):
 
 
 def test_only_a_proposer(tmp_path):
-    runs.proposer(tmp_path, 2)
+    runs.proposer(tmp_path, 2, writer=test_batches.WRITER)
     found = words_of(report(tmp_path / "state"))
     assert "A proposer's batches." in found
+    assert "test cases 62, 24 valid; discriminating: 3 or more in 2 of 6 problems, none in 2" in found
+    assert "Share of problems by tests that an attempt of the solver fails" in found
     assert "Success by level" in found
     assert "first third" not in found
 

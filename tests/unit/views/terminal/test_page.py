@@ -7,7 +7,7 @@ import pytest
 from codezero.observe.probes import PAIR, learning
 from codezero.views.terminal.page import ViewOptions, lines, render
 from codezero.views.terminal.snapshot import Message
-from tests.unit.observe import test_cases, test_probes
+from tests.unit.observe import test_batches, test_cases, test_probes
 from tests.unit.views.terminal.builders import NOW, proposer, report, solver, status, verifier
 
 
@@ -76,6 +76,14 @@ def test_a_proposer_shows_its_level_and_what_is_known_of_each():
         "Judged     2 in the last batch, 50% with right and wrong attempts",
         "Swarm      2 peers in sight",
     ]
+
+
+def test_a_proposer_with_a_test_writer_shows_what_its_cases_are_worth():
+    batches = [test_batches.report(1, writer=test_batches.WRITER)]
+    page = shown(proposer(batches=batches), 120, 30)
+    assert "Cases      31, 12 valid  discriminating: 3 or more in 1 of 3 problems, none in 1" in page
+    page = shown(proposer(batches=batches), 70, 30)
+    assert page[page.index("Cases      31, 12 valid") + 1].strip().startswith("discriminating: 3 or more in 1 of 3")
 
 
 def test_a_test_writer_shows_its_reward_beside_the_base_rates():

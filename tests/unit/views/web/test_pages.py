@@ -272,6 +272,8 @@ def test_the_json_is_described_and_says_what_the_pages_say(tmp_path):
     assert all(set(methods) == {"get"} for methods in paths.values())
     assert [one["round"] for one in site.get("/api/nodes/node-1/rounds?after=1&limit=1").json()] == [2]
     assert [one["batch"] for one in site.get("/api/nodes/proposer-1/batches").json()] == [1, 2]
+    told = "31, 12 valid; discriminating: 3 or more in 1 of 3 problems, none in 1"
+    assert told in site.get("/?node=proposer-1").text
     groups = site.get("/api/nodes/node-1/rounds/2/groups").json()["groups"]
     assert [one["group"]["trained"] for one in groups] == [True, False]
     assert site.get("/api/nodes/nope/rounds").status_code == 404
