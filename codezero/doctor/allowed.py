@@ -21,7 +21,7 @@ _TEXTS = {
     "": ("state_dir",),
     "model": ("name", "cache_dir"),
     "evaluator": ("model", "api_key_env"),
-    "proposer": ("model", "api_key_env"),
+    "proposer": ("model", "writer", "api_key_env"),
     "tasks.mbpp": ("path", "split"),
     "tasks.code_contests": ("path", "split"),
     "swarm": ("name", "bootnodes", "listen", "announce", "banned_peers", "identity_path"),

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from codezero.config import NodeConfig, ProposerBackend, ProposerConfig
-from codezero.errors import ConfigError
+from codezero.errors import ConfigError, StateError
 from codezero.llm import device as devices
 from codezero.llm import store
 from codezero.llm.load import LoadedModel
@@ -81,8 +81,7 @@ def load(config: NodeConfig, console: Console) -> LoadedModel:
     if trained is None:
         return loaded
     console.line(f"test writer: adapters of {trained.folder}, {trained.round}")
-    with state.locked_state(trained.folder):  # that of a running node is refused, since its checkpoints come and go
-        return with_weights(loaded, trained, WRITER)
+    return with_weights(loaded, trained, WRITER)
 
 
 def own_weights(config: NodeConfig, model: LoadedModel) -> AbstractContextManager[object]:
@@ -115,6 +114,11 @@ def _test_writer(config: ProposerConfig, name: str) -> Trained | None:
         raise ConfigError(
             f"proposer.writer={config.writer} was trained from {trained.model}, and this proposer has {name}: set "
             f"proposer.model={trained.model}, or train one with `codezero verify model.name={name}`"
+        )
+    if (process := state.holder(trained.folder)) is not None:  # not locked: several proposers may start at once
+        raise StateError(
+            f"{trained.folder} is in use by process {process}, and its checkpoints come and go: stop that test writer "
+            "until the proposer has started, or use a copy of the folder"
         )
     return trained
 

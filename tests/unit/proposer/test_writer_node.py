@@ -7,6 +7,7 @@ import dataclasses
 import hashlib
 import io
 import json
+import os
 
 import pytest
 import torch
@@ -116,7 +117,8 @@ def without_times(reports):
 @pytest.mark.slow
 @pytest.mark.usefixtures("restored_logging", "scripted")
 def test_a_stopped_proposer_with_a_test_writer_goes_on_with_the_same_tests(tmp_path, settings, capsys):
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    """The proposer is trained too, so its checkpoints have adapters, which are its own alone."""
+    whole, parts, settings = tmp_path / "whole", tmp_path / "parts", [*settings, "proposer.train=true"]
     propose(whole, settings, 2)
     shown = capsys.readouterr().out
     assert "test writer: adapters of " in shown
@@ -124,6 +126,8 @@ def test_a_stopped_proposer_with_a_test_writer_goes_on_with_the_same_tests(tmp_p
     propose(parts, settings, 1)
     propose(parts, settings, 1)
     assert lines(parts / "out.jsonl") == lines(whole / "out.jsonl")
+    kept = CheckpointStore(whole / "state" / "proposer" / "checkpoints").load_latest()
+    assert all(".default." in name for name in kept.learner["weights"])
     reports = lines(whole / "logs" / "proposals.jsonl")
     assert without_times(lines(parts / "logs" / "proposals.jsonl")) == without_times(reports)
     for report in reports:
@@ -179,11 +183,9 @@ def test_a_test_writer_of_another_model_is_refused_with_two_ways_out(tmp_path, s
         build.load(config, Console(io.StringIO()))
 
 
-def test_a_running_test_writer_is_refused(settings, folder):
-    with (
-        state.locked_state(folder / "verifier"),
-        pytest.raises(StateError, match="is in use by the node with process id"),
-    ):
+def test_a_running_test_writer_is_refused_with_what_to_do(settings, folder):
+    running = state.locked_state(folder / "verifier")
+    with running, pytest.raises(StateError, match=f"in use by process {os.getpid()}.*: stop that test writer until"):
         build.load(load_config(settings), Console(io.StringIO()))
 
 
