@@ -58,11 +58,11 @@ class WrittenTests:
     def give(self, problems: Sequence[tuple[Proposal, str]], clock: StageClock) -> tuple[list[Proposal], WriterReport]:
         """Returns the proposals, given with their solutions, with the tests to publish. Raises WorkerError, or
         RolloutError: the accelerator's memory is too small."""
-        proposals = [proposal for proposal, _ in problems]
+        tasks = [to_task(proposal, show_all_tests=False) for proposal, _ in problems]
         with clock.stage("solve"):
-            attempts = self._attempts(proposals)
+            attempts = self._attempts(tasks)
         with clock.stage("cases"):
-            cases = self._cases(proposals, attempts)
+            cases = self._cases(tasks, attempts)
         tested, num_valid, discriminating = [], 0, []
         with clock.stage("try"):
             for number, (proposal, solution) in enumerate(problems):
@@ -80,22 +80,20 @@ class WrittenTests:
             num_with_three=sum(count >= 3 for count in discriminating),
         )
 
-    def _attempts(self, proposals: Sequence[Proposal]) -> list[list[str]]:
+    def _attempts(self, tasks: Sequence[Task]) -> list[list[str]]:
         """Returns the attempts at each problem that have code; none if its prompt is too long."""
-        tasks = [to_task(proposal, show_all_tests=False) for proposal in proposals]
         with self._solver_weights():
             groups = {group.task: group for group in self._solver.solve(tasks, policy_version=0)}
         texts = ([one.text for one in groups[task].rollouts] if task in groups else [] for task in tasks)
         return [[code for code in map(prompt.parse, some) if code] for some in texts]
 
-    def _cases(self, proposals: Sequence[Proposal], attempts: Sequence[Sequence[str]]) -> list[list[str]]:
+    def _cases(self, tasks: Sequence[Task], attempts: Sequence[Sequence[str]]) -> list[list[str]]:
         """Returns the different cases of the answers about the attempts at each problem."""
         subjects = []
-        for proposal, codes in zip(proposals, attempts, strict=True):
-            tried = ask_to_try(self._workers, _untold(proposal), (), ())
+        for task, codes in zip(tasks, attempts, strict=True):
+            tried = ask_to_try(self._workers, task, (), ())
             function = "" if isinstance(tried, Death) else tried.function
-            question = to_task(proposal, show_all_tests=False).question
-            subjects.append([Subject(problem=question, code=code, function=function) for code in codes if function])
+            subjects.append([Subject(problem=task.question, code=one, function=function) for one in codes if function])
         with self._writer_weights():
             answers = iter(self._writer.write([one for some in subjects for one in some]))
         return [
@@ -104,10 +102,12 @@ class WrittenTests:
 
     def _valid(self, proposal: Proposal, written: Sequence[str], programs: Sequence[str]) -> dict[str, _Valid]:
         """Returns the valid ones of the written cases and, after them, of the proposal's own tests in that form. The
-        first program is the solution; attempts that do not parse disagree with nothing. Cases that end the worker are
-        none."""
+        first program is the solution; attempts that do not parse disagree with nothing. Where a text ends the worker
+        there are none."""
         cases = _different((*written, *proposal.tests.split("\n")))
-        tried = ask_to_try(self._workers, _untold(proposal), cases, _different(programs))
+        # A question that shows no test, so that inputs of its own tests count too.
+        untold = Task(origin=TaskOrigin.PROPOSER, question=proposal.question, tests=proposal.tests)
+        tried = ask_to_try(self._workers, untold, cases, _different(programs))
         if isinstance(tried, Death):
             return {}
         solution, *others = tried.programs
@@ -132,7 +132,8 @@ class WrittenTests:
                 continue
             if jobs.why_not(self._workers, proposal.question, "\n".join((*tests, test))) is None:
                 tests.append(test)
-                inputs |= set() if number is None else {number}
+                if number is not None:
+                    inputs.add(number)
         return tests
 
     def state_dict(self) -> dict[str, Any]:
@@ -141,11 +142,6 @@ class WrittenTests:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._solver.load_state_dict(state["solver"])
         self._writer.load_state_dict(state["writer"])
-
-
-def _untold(proposal: Proposal) -> Task:
-    """Returns the proposal as a task whose question shows no test, so that any input may be tried."""
-    return Task(origin=TaskOrigin.PROPOSER, question=proposal.question, tests=proposal.tests)
 
 
 def _different(texts: Iterable[str]) -> list[str]:
