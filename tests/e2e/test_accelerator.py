@@ -28,7 +28,7 @@ def played(model, tmp_path_factory):
     many = ("swarm.num_local=2", "rollout.num_generations=8", "rollout.max_new_tokens=64")
     runs = [
         ("full", -1, "train.method=full", "rollout.max_new_tokens=64", "swarm.num_local=2", "rounds=3"),
-        ("full", -1, "train.method=full", "rollout.num_generations=8", "rounds=1"),
+        ("full", -1, "train.method=full", "rollout.num_generations=8", "swarm.num_local=0", "rounds=1"),
         ("lora", -1, "train.method=lora", *many, "train.beta=0.04", "train.num_iterations=2", "rounds=2"),
         ("unmastered", -1, "train.method=full", "train.masters=false", *many, "rounds=2"),
         ("small", 400, "train.method=full", *many, "train.gradient_checkpointing=true", "rounds=2"),

@@ -51,6 +51,7 @@ def command(tmp_path, url, contract, *settings):
         *(
             "model.device=cpu",
             "train.method=full",
+            "rollout.num_generations=4",
             "rollout.max_new_tokens=20",
             "swarm.num_local=2",
             "probe.share=0",

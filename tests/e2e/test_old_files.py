@@ -66,8 +66,9 @@ def test_a_solver_goes_on_where_it_was(old, name, peer_id, rewards, capsys):
     played = before.reports()
     lines = Path(name, "logs", "rounds.jsonl").read_bytes()
     # weights stay as they are restored
-    still = ("train.learning_rate=1e-12", "train.lora_learning_rate=1e-12", "probe.share=0", "swarm.num_local=2")
-    assert main(["run", *noted(f"{name}/state", "rounds=1", *still)]) == 0
+    still = ("train.learning_rate=1e-12", "train.lora_learning_rate=1e-12", "probe.share=0")
+    sized = ("swarm.num_local=2", "rollout.num_generations=4")  # the defaults of that time
+    assert main(["run", *noted(f"{name}/state", "rounds=1", *still, *sized)]) == 0
     assert f"state: continuing in {name}/state after round 2" in capsys.readouterr().out
 
     (after,) = find_runs(Path(name) / "state")

@@ -49,11 +49,11 @@ def test_a_state_folder_tells_what_its_node_was_started_with(tmp_path, monkeypat
 def test_without_settings_the_node_here_is_meant_and_with_some_the_one_they_would_start(tmp_path, monkeypatch):
     seen = examined(monkeypatch)
     (tmp_path / "state").mkdir()
-    note_start(tmp_path / "state", ["train.method=lora"])
+    note_start(tmp_path / "state", ["train.method=full"])
     monkeypatch.chdir(tmp_path)
     assert main(["doctor"]) == 0
     assert main(["doctor", "rounds=3"]) == 0
-    assert [case.config.train.method.value for case in seen] == ["lora", "auto"]
+    assert [case.config.train.method.value for case in seen] == ["full", "lora"]
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[1, 2]", "[" * 100_000])

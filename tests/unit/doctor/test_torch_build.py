@@ -79,7 +79,7 @@ def test_a_model_that_does_not_fit_is_told_with_the_ways_out(tmp_path, monkeypat
 
 def test_weights_that_are_not_here_are_planned_for_and_not_fetched(tmp_path, monkeypatch):
     findings = planned(case_of(tmp_path, "preset=local", "train.memory_limit_gib=20"), monkeypatch)
-    assert "full: " in told(findings, "ok")[0]
+    assert "lora: " in told(findings, "ok")[0]
     assert "not here yet: Qwen2.5-Coder-0.5B-Instruct" in told(findings, "info")[0]
     assert not (tmp_path / "cache").exists()
 
@@ -93,7 +93,7 @@ def test_a_model_of_unknown_size_is_no_error(tmp_path, monkeypatch):
 def test_a_folder_begun_with_another_method_is_planned_as_it_is(tmp_path, monkeypatch):
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "settings.json").write_text('{"train.method": "lora", "evaluator.backend": "transformers"}')
-    case = case_of(tmp_path, "preset=local", "train.memory_limit_gib=20", "model.device=cpu")
+    case = case_of(tmp_path, "preset=local", "train.method=auto", "train.memory_limit_gib=20", "model.device=cpu")
     assert " lora: " in told(planned(case, monkeypatch), "ok")[0]
 
 

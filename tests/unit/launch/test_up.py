@@ -103,7 +103,7 @@ def test_nodes_play_their_rounds_and_the_bootnode_ends_after_them(tmp_path):
         "home",
         Network.native,
         LedgerKind.local,
-        4,
+        8,
     )
 
 
