@@ -23,6 +23,8 @@ START_SAMPLES, SAMPLES = 4, 2
 START_S = 600.0
 """Wall seconds after which the first pass is continued between rounds: on two busy cores it takes an hour. They are not
 counted later, since a model that gets worse in its first two hours would be found out only after them."""
+MOST = 16
+"""The most problems of a probe. A stop loses one, and one that does not fit into its time waits whole."""
 LATE = 10
 """The number of latest probes from which the duration of the next one is estimated."""
 
@@ -49,8 +51,8 @@ class Probe:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`share` is the share of the node's wall time for probes after the first pass. `rows` is the number of
-        solutions that are sampled at once, and of problems in a probe. `turn` returns a context in which the model may
-        sample, and has the solver's weights."""
+        solutions that are sampled at once, and of problems in a probe up to `MOST`. `turn` returns a context in which
+        the model may sample, and has the solver's weights."""
         self._problems, self._kind, self._make_solver, self._examiner = problems, kind, make_solver, examiner
         self._file, self._series = ReportFile(log_dir / series.file, "round"), series
         self._share, self._rows, self._turn, self._progress = share, rows, turn, progress
@@ -83,12 +85,18 @@ class Probe:
         late = self.reports[-LATE:]
         if not late:
             return True
-        expected_s = self._rows * sum(one.seconds for one in late) / sum(len(one.right) for one in late)
+        expected_s = len(self._next) * sum(one.seconds for one in late) / sum(len(one.right) for one in late)
         spent_s, wall_s = late[-1].spent_s, self._wall_now_s
         if self._num_done < len(self._problems):
             return spent_s + expected_s <= max(START_S, self._share * wall_s)
         start = self._start
         return spent_s - start.spent_s + expected_s <= self._share * (wall_s - start.wall_s)
+
+    @property
+    def _next(self) -> dict[str, Task]:
+        """The problems of the next probe, which ends with the pass at the latest."""
+        start = self._num_done % len(self._problems)
+        return dict(islice(self._problems.items(), start, start + min(self._rows, MOST)))
 
     @property
     def _start(self) -> ProbeReport:
@@ -108,9 +116,7 @@ class Probe:
         """Solves the next problems and writes a report. Returns True if that completes a pass.
 
         Raises StateError: it cannot be written."""
-        began_s, done = self._clock(), self._num_done
-        start = done % len(self._problems)
-        part = dict(islice(self._problems.items(), start, start + self._rows))
+        began_s, done, part = self._clock(), self._num_done, self._next
         greedy = self._solved(part, 1, 0.0, done)
         samples = START_SAMPLES if done < len(self._problems) and round_number == 0 else SAMPLES
         sampled = self._solved(part, samples, 1.0, done)
@@ -132,7 +138,7 @@ class Probe:
         )
         self._file.append(report)
         self.reports.append(report)
-        is_whole = start + len(part) == len(self._problems)
+        is_whole = done % len(self._problems) + len(part) == len(self._problems)
         if is_whole:
             self.learning = learning(self.reports, self._series)
         return is_whole

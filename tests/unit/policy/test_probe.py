@@ -39,17 +39,17 @@ PROBLEMS = {f"p{number}": task(f"problem {number}") for number in range(10)}
 class Measured:
     """A policy that answers what it is told, and a clock on which a call of it takes a second."""
 
-    def __init__(self, folder, after=0):
+    def __init__(self, folder, after=0, rows=4, problems=PROBLEMS):
         self.now_s, self.answers, self.asked = 0.0, {}, []
         self.probe = Probe(
-            PROBLEMS,
+            problems,
             "kind",
             self.solver,
             Examiner(Reader(), walk=True, fatal_rules=True, show=False),
             folder,
             NODE,
             share=0.1,
-            rows=4,
+            rows=rows,
             turn=nullcontext,
             progress=lambda *_: None,
             clock=lambda: self.now_s,
@@ -107,8 +107,16 @@ def test_a_slow_machine_begins_its_rounds_and_measures_the_rest_of_the_start_bet
     assert node.now_s == 5.0  # another probe would take as long again
     node.now_s = 100.0
     node.take_all_due(3)
-    assert [line["round"] for line in lines(tmp_path)] == [0, 3]
-    assert node.asked[-1] == (SAMPLES, 1.0, ["problem 6", "problem 7"])
+    assert [line["round"] for line in lines(tmp_path)] == [0, 3, 3]
+    assert node.asked[-1] == (SAMPLES, 1.0, ["problem 8", "problem 9"])
+
+
+def test_probes_of_large_rounds_are_small_and_the_last_of_a_pass_is_timed_by_what_it_has_left(tmp_path, monkeypatch):
+    problems = {f"p{number}": task(f"problem {number}") for number in range(20)}
+    node = Measured(tmp_path, rows=64, problems=problems)
+    monkeypatch.setattr(probe_module, "START_S", 3.0)  # two calls for 16 problems, so less than one more for the last 4
+    node.take_all_due(0)
+    assert [len(one.right) for one in node.probe.reports] == [16, 4]
 
 
 def test_later_probes_take_their_share_of_the_time_and_no_more(node, tmp_path):
@@ -118,7 +126,7 @@ def test_later_probes_take_their_share_of_the_time_and_no_more(node, tmp_path):
         node.now_s += 1
         node.take_all_due(number)
         spent = sum(line["seconds"] for line in lines(tmp_path)[3:])
-        assert spent <= 0.1 * (node.now_s - 13)
+        assert spent <= 0.1 * (node.now_s - 13) + 1  # the last of a pass has fewer problems, and takes longer for each
     assert spent > 0.09 * (node.now_s - 13)
     assert 13 + spent == lines(tmp_path)[-1]["spent_s"]
 
@@ -138,7 +146,7 @@ def test_a_stopped_node_goes_on_within_a_pass_and_remembers_its_time(node, tmp_p
     assert not again.probe.is_due  # since the first pass 3 of 63 seconds are spent
     again.now_s = 30.0
     again.take_all_due(8)
-    assert [line["round"] for line in lines(tmp_path)] == [0, 0, 0, 7, 8]
+    assert [line["round"] for line in lines(tmp_path)] == [0, 0, 0, 7, 8, 8]
     assert list(lines(tmp_path)[4]["right"]) == ["p4", "p5", "p6", "p7"]
 
 
