@@ -69,7 +69,7 @@ set_up_venv() {
     "$python" -m venv .venv || fail "$python cannot make a virtual environment: install its venv package (python3-venv)"
   fi
   echo "installing packages: some 0.5 GB to download (3 GB with CUDA), a few minutes" >&2
-  [ -n "$extra" ] || echo "then 0.5 GB of weights are fetched and prepared; the first round ends some five minutes after that" >&2
+  [ -n "$extra" ] || echo "then 0.5 GB of weights are fetched and prepared; the first round ends five to fifteen minutes after that" >&2
   install_torch
   pip_install --constraint scripts/constraints.txt --editable ".${extra:+[$extra]}" ||
     fail "installation failed, see the messages above (a download that broke off is told as a wrong hash): the same" \

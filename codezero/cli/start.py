@@ -21,7 +21,7 @@ examples:
   {START} --join invite.yaml             join the swarm that you were invited to
   {START} --testnet --sign-in wallet     the Gensyn testnet, with a wallet of this machine
   {START} --join invite.yaml --gpus 0    a node on one of several GPUs, where each would get one
-  {START} train.method=lora              only settings; all else by configs/node.yaml
+  {START} swarm.num_local=2              only settings, here shorter rounds; all else by configs/node.yaml
 
 environment: CODEZERO_JOIN, CODEZERO_SIGN_IN, ORG_ID, HUGGINGFACE_ACCESS_TOKEN, MODEL_NAME, CODEZERO_MARKET, CPU_ONLY,
 IDENTITY_PATH, CODEZERO_RESET_CONFIG, CODEZERO_CONFIG_DIR, CODEZERO_SIGN_IN_PORT, CODEZERO_WALLET_PASSPHRASE; of the
