@@ -9,7 +9,6 @@ from codezero.config.check import require
 
 
 class TrainMethod(Enum):
-    auto = "auto"
     full = "full"
     lora = "lora"
 
@@ -42,8 +41,8 @@ class Importance(Enum):
 
 @dataclass
 class TrainConfig:
-    method: TrainMethod = TrainMethod.auto
-    """The trained weights: full trains all, lora small adapters; auto takes full if memory and disk suffice."""
+    method: TrainMethod = TrainMethod.lora
+    """The trained weights: full trains all, lora small adapters."""
     loss_type: LossType = LossType.grpo
     """The loss, with its average over tokens: grpo, dr_grpo, dapo, bnpo or cispo (names as in TRL); or m2po, for
     attempts of earlier policies (docs/learning.md)."""

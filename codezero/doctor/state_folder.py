@@ -66,9 +66,7 @@ def last_run(last: Status, pid: int | None, now_s: float) -> Iterator[Finding]:
 def _bound(case: Case, folder: Path) -> Iterator[Finding]:
     """Reports the settings that the folder is bound to. Raises StateError: it was made with other settings."""
     config = case.config
-    wanted = {"model.name": config.model.name}
-    if config.train.method is not TrainMethod.auto:
-        wanted["train.method"] = config.train.method.value
+    wanted = {"model.name": config.model.name, "train.method": config.train.method.value}
     if state.bound_settings(folder).get("train.method") == TrainMethod.lora.value:
         wanted["train.lora_r"] = str(config.train.lora_r)
         wanted["train.lora_alpha"] = str(config.train.lora_alpha)

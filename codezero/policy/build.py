@@ -33,7 +33,7 @@ from codezero.runtime.console import Console
 from codezero.tasks.held_out import load_held_out
 from codezero.train import memory
 from codezero.train.memory import GIB, MemoryEstimate, ModelShape, Workload
-from codezero.train.method import SMALLEST, Room, apply_lora, choose_method, free_room
+from codezero.train.method import SMALLEST, Room, apply_lora, free_room, plan_training
 from codezero.types import Task
 from codezero.workers import Workers
 from codezero.workers.pool import WORKER_BYTES
@@ -147,8 +147,8 @@ class NodePlan:
 def plan_node(
     config: NodeConfig, folder: Path, console: Console, token: str | None = None, *, downloads: bool = True
 ) -> NodePlan:
-    """Returns the plan of a node with this state folder, which keeps the training method, judge and backend that the
-    folder was made with, where they are auto. Without `downloads` it uses only what is on disk.
+    """Returns the plan of a node with this state folder, which keeps the judge and backend that the folder was made
+    with, where they are auto. Without `downloads` it uses only what is on disk.
 
     Raises TrainingError: the node does not fit; ModelError: weights are not available; ConfigError: the device is not.
     """
@@ -158,9 +158,6 @@ def plan_node(
     room, bound = free_room(config.train, device, folder), state.bound_settings(folder)
     if downloads:
         store.prepare(config.model.name, config.model.cache_dir, report=console.line, token=token)
-    train = config.train
-    if train.method is TrainMethod.auto and "train.method" in bound:
-        train = replace(train, method=TrainMethod(bound["train.method"]))
     shape = _shape(config)
     name = config.evaluator.model
     if name == "auto":
@@ -174,7 +171,7 @@ def plan_node(
             return None
         is_base = backend is Backend.transformers and judge.is_policy(dtype)
         load = workload(config, device.type, dtype, judge.num_bytes(backend), is_base)
-        return choose_method(shape, train, load, room_of_plan)
+        return plan_training(shape, config.train, load, room_of_plan)
 
     found = None
     if config.evaluator.backend is Backend.auto:
@@ -229,7 +226,7 @@ def judge_beside(config: NodeConfig, shape: ModelShape, device: torch.device, dt
         return judge_that_fits(room.memory, device)
     load = replace(workload(config, device.type, dtype, 0, evaluator_is_base=False), most_local=0)
     try:
-        plan = choose_method(shape, config.train, load, room)
+        plan = plan_training(shape, config.train, load, room)
     except TrainingError:
         return judge_that_fits(room.memory, device, taken=room.memory)
     if plan.method is TrainMethod.lora and config.model.name == LARGE_JUDGE:

@@ -1,4 +1,4 @@
-"""Chooses a training method that fits this machine, before anything is loaded, and makes the adapters of LoRA."""
+"""Fits training into this machine, before anything is loaded, and makes the adapters of LoRA."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import torch
 from peft import LoraConfig, PeftModel, get_peft_model
 from transformers import PreTrainedModel
 
-from codezero.config import RolloutEngine, TrainConfig, TrainMethod
+from codezero.config import TrainConfig, TrainMethod
 from codezero.errors import TrainingError
 from codezero.llm.adapters import fuse_adapters
 from codezero.runtime import limits
@@ -61,28 +61,18 @@ def free_room(config: TrainConfig, device: torch.device, state_dir: str | Path) 
     return Room(memory=memory, disk=shutil.disk_usage(folder).free)
 
 
-def choose_method(shape: ModelShape, config: TrainConfig, load: Workload, room: Room) -> MemoryEstimate:
-    """Returns the estimate of the method to train with: the configured one, for auto full if it fits, else lora; always
-    lora with llama_cpp, which samples with adapters only. If a method does not fit as configured, `train` of the
+def plan_training(shape: ModelShape, config: TrainConfig, load: Workload, room: Room) -> MemoryEstimate:
+    """Returns the estimate of training with the configured method. If it does not fit as configured, `train` of the
     estimate has smaller micro-batches and, if these are not enough, recomputes activations: the update is the same. A
-    full that is configured and does not fit even so trains bfloat16 weights without masters. The estimate has as many
-    own groups, up to `most_local`, as there is then room for.
+    full that does not fit even so trains bfloat16 weights without masters. The estimate has as many own groups, up to
+    `most_local`, as there is then room for.
 
     Raises TrainingError: nothing fits; the message gives both sizes and up to three changes that help most.
     """
-    automatic = config.method is TrainMethod.auto
-    methods = [TrainMethod.full, TrainMethod.lora] if automatic else [config.method]
-    if load.engine is RolloutEngine.llama_cpp:
-        methods = [TrainMethod.lora]
     tried = [config]
     if config.method is TrainMethod.full and load.dtype is torch.bfloat16:
         tried.append(replace(config, masters=False))
-    plans = [
-        estimate(shape, method, one, load)
-        for method in methods
-        for settings in tried
-        for one in _frugal(settings, load)
-    ]
+    plans = [estimate(shape, config.method, one, load) for settings in tried for one in _frugal(settings, load)]
     for plan in plans:
         if _fits(plan, room):
             return _widest(shape, plan, load, room)

@@ -152,7 +152,7 @@ def test_an_override_wins_over_a_preset():
         ("rounds", r"'rounds' is not a setting: write it as key=value"),
         ("train.epsilon=abc", r"train\.epsilon: Value 'abc' of type 'str' could not be converted to Float"),
         ("train.m2_threshold=0", r"train\.m2_threshold=0\.0 is not possible: use 0\.04"),
-        ("train.method=half", r"train\.method: Invalid value 'half', expected one of \[auto, full, lora\]"),
+        ("train.method=half", r"train\.method: Invalid value 'half', expected one of \[full, lora\]"),
         ("rollout.num_generations=1", r"rollout\.num_generations=1 is not possible: .*use 2 or more"),
         ("rollout.temperature=0", r"rollout\.temperature=0.* is not possible"),
         ("tasks.builtin.min_difficulty=6", r"levels run from 1 to 5"),

@@ -90,13 +90,6 @@ def test_a_model_of_unknown_size_is_no_error(tmp_path, monkeypatch):
     assert not told(findings, "error")
 
 
-def test_a_folder_begun_with_another_method_is_planned_as_it_is(tmp_path, monkeypatch):
-    (tmp_path / "state").mkdir()
-    (tmp_path / "state" / "settings.json").write_text('{"train.method": "lora", "evaluator.backend": "transformers"}')
-    case = case_of(tmp_path, "preset=local", "train.method=auto", "train.memory_limit_gib=20", "model.device=cpu")
-    assert " lora: " in told(planned(case, monkeypatch), "ok")[0]
-
-
 def gpus(tmp_path, torch, seen, device=Device.auto):
     case = case_of(tmp_path)
     case.config.model.device = device

@@ -51,10 +51,10 @@ def test_memory_is_planned_for_peers_groups_where_there_are_peers(
 
     def remember(shape, config, load, room):
         planned.append(load)
-        return choose_method(shape, config, load, room)
+        return plan_training(shape, config, load, room)
 
-    choose_method = build.choose_method
-    monkeypatch.setattr(build, "choose_method", remember)
+    plan_training = build.plan_training
+    monkeypatch.setattr(build, "plan_training", remember)
     model = save_tiny(tmp_path / "model")
     common = [f"model.name={model}", f"evaluator.model={model}", "model.device=cpu", f"model.cache_dir={tmp_path}"]
     config = load_config([*common, "swarm.num_local=4", "train.replay=5", *settings])
@@ -118,13 +118,13 @@ def test_a_fully_trained_policy_has_a_judge_of_its_own(tmp_path):
 
 def remembered_plans(monkeypatch):
     planned = []
-    choose_method = build.choose_method
+    plan_training = build.plan_training
 
     def remember(shape, config, load, room):
         planned.append(load)
-        return choose_method(shape, config, load, room)
+        return plan_training(shape, config, load, room)
 
-    monkeypatch.setattr(build, "choose_method", remember)
+    monkeypatch.setattr(build, "plan_training", remember)
     return planned
 
 
@@ -172,14 +172,14 @@ def test_a_judge_in_llama_cpp_counts_as_its_file_and_works(tmp_path, monkeypatch
 def test_auto_leaves_for_llama_cpp_where_memory_does_not_hold_the_judge(tmp_path, monkeypatch):
     model = save_tiny(tmp_path / "model")
     started = []
-    choose_method = build.choose_method
+    plan_training = build.plan_training
 
     def tight(shape, config, load, room):
         if load.evaluator_bytes > 50:
             raise TrainingError("too much")
-        return choose_method(shape, config, load, room)
+        return plan_training(shape, config, load, room)
 
-    monkeypatch.setattr(build, "choose_method", tight)
+    monkeypatch.setattr(build, "plan_training", tight)
     monkeypatch.setattr(judging, "has_llama_cpp", lambda: True)
     monkeypatch.setattr(judging, "catalogue", SimpleNamespace(find=lambda name: name))
     sizes = {Backend.transformers: 100}
@@ -260,7 +260,7 @@ def test_llama_cpp_samples_for_adapters_and_is_planned_for(tmp_path, monkeypatch
     planned = remembered_plans(monkeypatch)
     model = save_tiny(tmp_path / "model", intermediate_size=64)
     _, made = made_from(tmp_path / "a", model, model, "rollout.engine=llama_cpp")
-    assert made.settings["train.method"] == "lora"  # though memory holds full
+    assert made.settings["train.method"] == "lora"
     assert [load.engine for load in planned] == [RolloutEngine.llama_cpp]
     ((tokens,),) = made.sample(made.policy.model, REQUEST)
     assert len(tokens.completion_ids) == 3

@@ -6,10 +6,12 @@ from collections import Counter
 import pytest
 
 from codezero.errors import StateError, TaskError
+from codezero.tasks.candidates import Informative
 from codezero.tasks.hub import HubUnreachable
 from codezero.tasks.mbpp import to_task
 from codezero.tasks.mixture import Mixture, Share
 from codezero.tasks.sources import StreamSource
+from codezero.tasks.withheld import Withheld
 from tests.unit.tasks.builders import mbpp_row, mbpp_rows, numbered_source, questions
 
 
@@ -161,6 +163,16 @@ def test_stream_that_breaks_off_is_replaced_with_one_warning(caplog):
     assert [question.split()[0] for question in drawn] == ["Write"] * 2 + ["builtin"] * 6
     assert len(caplog.records) == 1
     assert mixture.state_dict()["sources"]["mbpp"]["cursor"] == 2
+
+
+def test_a_hub_that_is_lost_while_candidates_are_collected_is_replaced(caplog):
+    sources = (stream_source(mbpp_rows(60), fail_at=2), numbered_source("builtin", 60))
+    stream, builtin = (Informative(source, 0, Withheld()) for source in sources)
+    mixture = Mixture([Share(source=stream, weight=1.0), Share(source=builtin, weight=0.0)], 0, fallback=builtin)
+    with caplog.at_level(logging.WARNING):
+        drawn = questions([*mixture.draw(4), *mixture.draw(4)])
+    assert {question.split()[0] for question in drawn} == {"builtin"}
+    assert len(caplog.records) == 1
 
 
 def test_stream_that_breaks_off_without_fallback_is_an_error_and_can_be_taken_up_again():

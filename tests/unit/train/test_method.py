@@ -6,7 +6,7 @@ import torch
 from codezero.config import TrainConfig, TrainMethod
 from codezero.errors import TrainingError
 from codezero.train.memory import GIB, estimate, shape_of
-from codezero.train.method import SMALLEST, Room, apply_lora, choose_method, free_room
+from codezero.train.method import SMALLEST, Room, apply_lora, free_room, plan_training
 from tests.builders import tiny_model
 from tests.unit.train.test_memory import load
 
@@ -15,29 +15,18 @@ def room(memory_gib, disk_gib=100.0):
     return Room(memory=int(memory_gib * GIB), disk=int(disk_gib * GIB))
 
 
-@pytest.mark.parametrize(
-    ("where", "expected"),
-    [
-        (room(8), TrainMethod.full),
-        (room(7), TrainMethod.full),
-        (room(6), TrainMethod.lora),
-        (room(12, disk_gib=10), TrainMethod.lora),
-    ],
-)
-def test_auto_takes_full_where_memory_and_disk_hold_it(where, expected):
-    assert choose_method(SMALLEST, TrainConfig(), load(), where).method is expected
-
-
-def test_configured_method_is_kept_or_refused():
-    assert choose_method(SMALLEST, TrainConfig(method=TrainMethod.lora), load(), room(12)).method is TrainMethod.lora
-    with pytest.raises(TrainingError):
-        choose_method(SMALLEST, TrainConfig(method=TrainMethod.full), load(), room(6))
+@pytest.mark.parametrize("method", TrainMethod)
+def test_configured_method_is_kept_or_refused(method):
+    assert plan_training(SMALLEST, TrainConfig(method=method), load(), room(12)).method is method
+    for where in (room(4), room(12, disk_gib=0.1)):
+        with pytest.raises(TrainingError):
+            plan_training(SMALLEST, TrainConfig(method=method), load(), where)
 
 
 def test_too_small_for_full_names_three_ways_out():
     config = TrainConfig(method=TrainMethod.full)
     with pytest.raises(TrainingError) as found:
-        choose_method(SMALLEST, config, load(), room(6.4))
+        plan_training(SMALLEST, config, load(), room(6.4))
     assert str(found.value) == (
         "training with train.method=full needs 6.4 GiB of memory where 6.4 GiB can be used: "
         "train.method=lora needs 4.3 GiB; rollout.max_new_tokens=128 needs 6.3 GiB; "
@@ -47,25 +36,19 @@ def test_too_small_for_full_names_three_ways_out():
 
 def on_a_card(shape, memory_gib, **settings):
     work = load(prompt_tokens=512, device_type="cuda", dtype=torch.bfloat16, num_local=2, num_external=2)
-    plan = choose_method(shape, TrainConfig(**settings), work, room(memory_gib))
-    return plan.method, plan.train.micro_batch_size, plan.train.gradient_checkpointing
+    plan = plan_training(shape, TrainConfig(**settings), work, room(memory_gib))
+    return plan.train.micro_batch_size, plan.train.gradient_checkpointing
 
 
-def test_micro_batches_shrink_then_activations_are_recomputed_before_full_is_given_up():
-    found = [on_a_card(SMALLEST, memory_gib) for memory_gib in (13, 10, 8.5, 7.7, 7)]
-    assert found == [
-        (TrainMethod.full, 0, False),
-        (TrainMethod.full, 2, False),
-        (TrainMethod.full, 1, False),
-        (TrainMethod.full, 1, True),
-        (TrainMethod.lora, 2, False),
-    ]
+def test_micro_batches_shrink_then_activations_are_recomputed():
+    found = [on_a_card(SMALLEST, memory_gib, method=TrainMethod.full) for memory_gib in (13, 10, 8.5, 7.7)]
+    assert found == [(0, False), (2, False), (1, False), (1, True)]
 
 
 def test_a_larger_model_fits_with_small_micro_batches_where_it_was_refused():
     larger = replace(SMALLEST, num_parameters=1_543_714_304, linear_parameters=1_543_569_408, lora_width=1_153_024)
     larger = replace(larger, hidden_size=1536, intermediate_size=8960, key_value_size=256, num_layers=28)
-    assert [on_a_card(larger, 0.9 * size) for size in (16, 12)] == [(TrainMethod.lora, 2, False)] * 2
+    assert [on_a_card(larger, 0.9 * size) for size in (16, 12)] == [(2, False)] * 2
 
 
 SEVEN_B = replace(
@@ -83,26 +66,25 @@ SEVEN_B = replace(
 )
 
 
-def test_masters_are_given_up_only_for_a_full_that_was_asked_for_and_then_a_7b_fits_on_80_gb():
+def test_masters_are_given_up_where_they_do_not_fit_and_then_a_7b_fits_on_80_gb():
     work = load(prompt_tokens=512, device_type="cuda", dtype=torch.bfloat16, num_local=2, num_external=2)
     asked = TrainConfig(method=TrainMethod.full)
     for shape, gib, masters in ((SEVEN_B, 0.9 * 79, False), (SEVEN_B, 0.9 * 140, True), (SMALLEST, 7, False)):
-        plan = choose_method(shape, asked, work, room(gib, disk_gib=1000))
+        plan = plan_training(shape, asked, work, room(gib, disk_gib=1000))
         assert (plan.method, plan.train.masters) == (TrainMethod.full, masters)
         assert plan.peak <= gib * GIB
-    assert choose_method(SEVEN_B, TrainConfig(), work, room(0.9 * 79)).method is TrainMethod.lora
     with pytest.raises(TrainingError, match=r"train\.method=full needs"):
-        choose_method(SEVEN_B, asked, work, room(0.9 * 47, disk_gib=1000))
+        plan_training(SEVEN_B, asked, work, room(0.9 * 47, disk_gib=1000))
 
 
 def test_a_micro_batch_that_was_chosen_stays():
-    assert on_a_card(SMALLEST, 9, micro_batch_size=8) == (TrainMethod.full, 8, True)
+    assert on_a_card(SMALLEST, 9, method=TrainMethod.full, micro_batch_size=8) == (8, True)
 
 
 def test_too_small_for_lora_names_a_smaller_model():
     larger = replace(SMALLEST, num_parameters=1_543_714_304, linear_parameters=1_543_569_408)
     with pytest.raises(TrainingError) as found:
-        choose_method(larger, TrainConfig(), load(), room(6))
+        plan_training(larger, TrainConfig(), load(), room(6))
     assert "train.method=lora needs 12.1 GiB of memory where 6.0 GiB can be used" in str(found.value)
     assert "model.name=Qwen2.5-Coder-0.5B-Instruct needs 4.3 GiB" in str(found.value)
     assert str(found.value).count(" needs ") == 4
@@ -110,13 +92,13 @@ def test_too_small_for_lora_names_a_smaller_model():
 
 def test_too_small_for_anything_still_names_three():
     with pytest.raises(TrainingError) as found:
-        choose_method(SMALLEST, TrainConfig(), load(), room(1))
+        plan_training(SMALLEST, TrainConfig(), load(), room(1))
     assert str(found.value).split(": ", 1)[1].count(";") == 2
 
 
 def test_short_disk_names_what_needs_less_disk():
     with pytest.raises(TrainingError, match=r"needs 11\.0 GiB of disk where 4\.0 GiB can be used") as found:
-        choose_method(SMALLEST, TrainConfig(method=TrainMethod.full), load(), room(20, disk_gib=4))
+        plan_training(SMALLEST, TrainConfig(method=TrainMethod.full), load(), room(20, disk_gib=4))
     assert "train.method=lora needs 4.3 GiB" in str(found.value)
     assert "a machine with 11.0 GiB of disk under state_dir" in str(found.value)
 
@@ -155,7 +137,7 @@ def test_adapters_leave_the_global_random_state_alone():
 @pytest.mark.parametrize(("free_gib", "most", "groups"), [(40, 16, 16), (40, 0, 2), (14, 16, 8), (10, 16, 4)])
 def test_a_device_gets_as_many_groups_as_it_is_good_for_and_memory_holds(free_gib, most, groups):
     work = load(prompt_tokens=2048, device_type="cuda", dtype=torch.bfloat16, num_generations=32)
-    plan = choose_method(
+    plan = plan_training(
         SMALLEST, TrainConfig(method=TrainMethod.full), replace(work, num_local=2, most_local=most), room(free_gib)
     )
     assert plan.num_local == groups
