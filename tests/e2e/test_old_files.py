@@ -16,6 +16,7 @@ from starlette.testclient import TestClient
 
 from codezero.cli import main
 from codezero.config.load import CONFIG_DIR_ENV, load_config, scalar
+from codezero.errors import ConfigError
 from codezero.identity import key
 from codezero.ledger import delivery, keystore, submitter
 from codezero.ledger.build import load_key, make_ledger
@@ -227,8 +228,12 @@ def test_the_swarm_file_leads_to_its_bootnode(old):
             link.close()
 
 
-def test_the_user_s_own_configuration_files_compose(old, monkeypatch):
+def test_the_user_s_own_configuration_files_compose_without_the_one_choice_that_is_gone(old, monkeypatch):
     monkeypatch.setenv(CONFIG_DIR_ENV, "configs")
+    with pytest.raises(ConfigError, match="train.method: Invalid value 'auto', expected one of .*full.*lora"):
+        load_config([])
+    edited = Path("configs/train/grpo.yaml")
+    edited.write_text(edited.read_text().replace("method: auto", "method: full"))
     assert load_config([]).train.learning_rate == 2e-6
     assert load_config(["preset=faithful"]).train.learning_rate == 1e-6
 

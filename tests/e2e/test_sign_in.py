@@ -191,8 +191,8 @@ def test_a_node_registers_and_submits_through_the_app_and_again_with_a_new_state
     reports = [json.loads(line) for line in (tmp_path / "logs" / "rounds.jsonl").read_text().splitlines()]
     assert [report["ledger"] for report in reports] == ["", ""]
     (total,) = contract.read("getTotalRewards(string[])", [peer_id])
-    earned = sum(report["reward_mean"] * 8 for report in reports)  # 2 tasks of 4 attempts a round
-    assert total == int(round(earned, 6))  # the means are sums of floats divided by 8
+    earned = sum(report["reward_mean"] * 16 for report in reports)  # 2 tasks of 8 attempts a round
+    assert total == int(round(earned, 6))  # the means are sums of floats divided by 16
     assert contract.read("getVoterVoteCount(string)", peer_id) == 1
     machine = json.loads(asked(tmp_path, f"{app}/api/machine"))
     assert machine["peers"] == [peer_id]  # the app's own reading of swarm.pem
