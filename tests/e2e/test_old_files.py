@@ -230,7 +230,7 @@ def test_the_swarm_file_leads_to_its_bootnode(old):
 
 def test_the_user_s_own_configuration_files_compose_without_the_one_choice_that_is_gone(old, monkeypatch):
     monkeypatch.setenv(CONFIG_DIR_ENV, "configs")
-    with pytest.raises(ConfigError, match="train.method: Invalid value 'auto', expected one of .*full.*lora"):
+    with pytest.raises(ConfigError, match=r"train\.method: Invalid value 'auto', expected one of .*full.*lora"):
         load_config([])
     edited = Path("configs/train/grpo.yaml")
     edited.write_text(edited.read_text().replace("method: auto", "method: full"))
