@@ -129,17 +129,19 @@ def test_a_node_that_fails_for_good_makes_the_exit_code_1_and_others_go_on(tmp_p
 
 def test_several_gpus_are_divided_among_the_programs_and_the_smallest_is_planned_with(tmp_path):
     program = """
-    if number == 0: time.sleep(600)
+    if name == "bootnode": time.sleep(600)
     print("sees", os.environ.get("CUDA_VISIBLE_DEVICES"))
     if name == "node-3": sys.exit("error: the GPU is lost")
+    if name == "verifier": print("state: new", flush=True)
+    if not name.startswith("node"): time.sleep(600)
+    proposer = Path(__file__).with_suffix("") / "proposer-1" / "output.log"
+    while not (proposer.exists() and "sees" in proposer.read_text()): time.sleep(0.05)
     play(1)
-    if name[0] == "p": time.sleep(600)
     """
     tool = tmp_path / "nvidia-smi"
     tool.write_text("#!/bin/sh\nprintf '0, 24564\\n1, 81559\\n2, 16376\\n'\n")
     tool.chmod(0o755)
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    program += "if name[0] == 'v': print('state: new', flush=True); time.sleep(600)\n"
     launcher = launch(tmp_path / "home", program, nodes=0, proposers=1, verifiers=1, rounds=1, environment=environment)
     output, _ = launcher.communicate(timeout=300)
     lines = output.splitlines()
