@@ -80,6 +80,9 @@ class WriterReport:
     """The number of problems that have a discriminating test."""
     num_with_three: int
     """The number of problems that have three or more."""
+    batch: int = 0
+    """The number of the test writer's batch after which its weights were saved; 0 in sums, and in reports of versions
+    that did not record it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,4 +118,4 @@ class BatchReport:
     finished_at_s: float = 0.0
     """Unix time of the batch's end, in seconds; 0 in reports of versions that did not record it."""
     writer: WriterReport | None = None
-    """The test writer's part; None without `proposer.writer`."""
+    """The test writer's part; None without `proposer.writer`, and before the test writer's first batch."""

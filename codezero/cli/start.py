@@ -78,6 +78,7 @@ def _start(options: argparse.Namespace) -> int:
         nodes=num_nodes(options),
         gpus=options.gpus,
         proposers=options.proposers,
+        with_verifier=options.with_verifier,
         rounds=options.rounds or 0,
         folder=_folder(options, "swarms/home"),
         port=options.port,

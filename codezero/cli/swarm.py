@@ -12,6 +12,7 @@ _EXAMPLES = """\
 examples:
   codezero swarm up --nodes 3                      bootnode, proposer and three nodes on this machine, until stopped
   codezero swarm up --nodes 3 --rounds 10 swarm.num_local=2
+  codezero swarm up --nodes 1 --with-verifier      with a test writer, for the tests of the proposer's problems
   codezero swarm invite                            the file with which other machines join it
   codezero swarm bootnode --listen /ip4/0.0.0.0/tcp/4001
 """
@@ -58,6 +59,8 @@ def add_up_options(
     parser.add_argument(
         "--proposers", type=int, default=1, metavar="P", help="how many write problems for them (default 1)"
     )
+    text = "also train a test writer, which writes the tests of their problems"
+    parser.add_argument("--with-verifier", action="store_true", help=text)
     parser.add_argument(
         "--rounds", type=int, default=rounds, metavar="N", help="stop when every node has finished N rounds"
     )
@@ -101,6 +104,7 @@ def _up(options: argparse.Namespace) -> int:
             nodes=num_nodes(options),
             gpus=options.gpus,
             proposers=options.proposers,
+            with_verifier=options.with_verifier,
             rounds=options.rounds,
             folder=Path(options.folder).expanduser(),
             port=options.port,

@@ -49,9 +49,9 @@ class ProposerConfig:
     """Ask for a solution too, and publish only problems whose tests it passes: by dry_run (interpreted, never executed;
     wrong expected results in tests are corrected) or in a sandbox, which RUNS the model's code."""
     writer: str = ""
-    """State folder of a `codezero verify` that has trained a test writer from the proposer's model. It writes tests
-    about verifier.num_candidates attempts at each problem; published are those that the reference passes, first those
-    that an attempt fails. Empty leaves the tests to the proposer."""
+    """State folder of a `codezero verify` that trains a test writer from the proposer's model, or has trained one. Its
+    newest checkpoint writes tests about verifier.num_candidates attempts at each problem; published are those that the
+    reference passes, first those that an attempt fails. Empty leaves the tests to the proposer."""
     policy: DifficultyPolicy = DifficultyPolicy.target
     """Rule for the level: target keeps the solvers' success rate near one half, trend raises the level when their
     success rises and lowers it when that falls."""

@@ -18,8 +18,16 @@ from codezero.errors import ConfigError
 from codezero.identity import keyfile
 from codezero.launch import cards
 from codezero.launch.hosting import parse
+from codezero.launch.several import (
+    OF_EACH,
+    environment_of,
+    kept_in,
+    own_settings,
+    refuse,
+    run_command,
+    threads_of_each,
+)
 from codezero.launch.supervisor import Supervisor
-from codezero.launch.up import OF_EACH, environment_of, kept_in, own_settings, refuse, run_command, threads_of_each
 from codezero.runtime import state
 from codezero.runtime.console import Console
 

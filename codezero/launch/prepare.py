@@ -1,7 +1,8 @@
 """Prepares the models that the nodes of one machine share, in a separate process.
 
-`python -m codezero.launch.prepare NODES PROPOSERS key=value ...` imports torch, whose memory only the end of its
-process frees; the launcher runs for days and must not keep it. The last line of its output is the answer in JSON."""
+`python -m codezero.launch.prepare NODES PROPOSERS VERIFIERS key=value ...` imports torch, whose memory only the end of
+its process frees; the launcher runs for days and must not keep it. The last line of its output is the answer in JSON.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +18,15 @@ from codezero.runtime.stop import stop_with_parent
 
 
 def prepare(
-    settings: Sequence[str], num_nodes: int, num_proposers: int, environment: Mapping[str, str]
+    settings: Sequence[str], num_nodes: int, num_proposers: int, num_verifiers: int, environment: Mapping[str, str]
 ) -> tuple[int, int]:
     """Prepares the models that nodes with these settings load; returns the bytes of memory that a node may plan with,
-    and those of a proposer, where so many share a machine, or the GPU that the environment names.
+    and those of a proposer or test writer, where so many share a machine, or the GPU that the environment names.
 
     Raises ModelError: weights are not available, or the process was killed.
     """
-    command = [sys.executable, "-m", "codezero.launch.prepare", str(num_nodes), str(num_proposers), *settings]
+    counts = map(str, (num_nodes, num_proposers, num_verifiers))
+    command = [sys.executable, "-m", "codezero.launch.prepare", *counts, *settings]
     # It has its own session, since Ctrl-C is for the launcher, and stops when the pipe to its standard input closes.
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True, env=environment
@@ -40,8 +42,8 @@ def prepare(
     answer = json.loads(lines[-1])
     if "error" in answer:
         raise ModelError(answer["error"])
-    node, proposer = answer["bytes"]
-    return node, proposer
+    node, other = answer["bytes"]
+    return node, other
 
 
 def main() -> None:
@@ -50,9 +52,8 @@ def main() -> None:
     from codezero.launch.weights import prepare_for
 
     try:
-        answer: dict[str, object] = {
-            "bytes": prepare_for(load_config(sys.argv[3:]), int(sys.argv[1]), int(sys.argv[2]))
-        }
+        nodes, proposers, verifiers = map(int, sys.argv[1:4])
+        answer: dict[str, object] = {"bytes": prepare_for(load_config(sys.argv[4:]), nodes, proposers, verifiers)}
     except CodezeroError as error:
         answer = {"error": str(error)}
     print(json.dumps(answer))

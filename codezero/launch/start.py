@@ -25,9 +25,10 @@ from codezero.launch.choices import HUB_TOKEN_ENV, TOKEN_ENV, Choices, Options, 
 from codezero.launch.gpus import GpuOptions, by_default, run_on_gpus
 from codezero.launch.launcher_log import LoggedConsole
 from codezero.launch.session import LIMIT_S, SignInRequest, signed_in
+from codezero.launch.several import run_command
 from codezero.launch.supervisor import Supervisor
 from codezero.launch.terminal import NotAnswered, Terminal
-from codezero.launch.up import UpOptions, run_command, up
+from codezero.launch.up import UpOptions, up
 from codezero.ledger import keystore
 from codezero.ledger.faults import WalletError
 from codezero.runtime.console import Console

@@ -1,10 +1,12 @@
-"""Runs a whole swarm on one machine: a bootnode, nodes, and proposers that write problems, each as a process.
+"""Runs a whole swarm on one machine: a bootnode, nodes, proposers that write problems, and a test writer for these,
+each as a process.
 
 <folder>/swarm.yaml            the swarm, as its nodes know it; `codezero swarm invite` makes invite.yaml from it
 <folder>/bootnode/             swarm.pem, and output.log with all that it printed
 <folder>/swarm_launcher.log    what `up` shows, with times
 <folder>/node-1/, node-2/ ...  swarm.pem, state/, logs/, output.log
 <folder>/proposer-1/ ...       the same
+<folder>/verifier/             the same of a test writer, which learns alone
 
 On a machine with several GPUs each program sees one of them, in turn.
 """
@@ -30,31 +32,37 @@ from codezero.launch.cards import Gpu
 from codezero.launch.child import ChildProgram
 from codezero.launch.launcher_log import LoggedConsole
 from codezero.launch.prepare import prepare
+from codezero.launch.several import (
+    OF_EACH,
+    environment_of,
+    kept_in,
+    own_settings,
+    refuse,
+    run_command,
+    threads_of_each,
+)
 from codezero.launch.supervisor import Supervisor
-from codezero.runtime import limits, state
+from codezero.runtime import state
 from codezero.runtime.console import Console
 
 BOOTNODE_TIMEOUT_S = 120.0
 """Seconds for the bootnode to be ready; on a busy machine imports take most of them."""
+VERIFIER_TIMEOUT_S = 600.0
+"""Seconds for a test writer to load its model; proposers start after that, since they take its model and rank."""
 GIB = 1 << 30
-OF_EACH = {
-    **dict.fromkeys(("state_dir", "tracking.log_dir", "swarm.identity_path"), "every node has its own in --folder"),
-    "swarm.announce": "it would be the same for all nodes",
-    "rounds": "use --rounds",
-}
-"""Settings that a launcher of several nodes makes for each, with what to use instead."""
 _OF_SWARM = {
     "swarm.announce": "it would be the same for all nodes; for the bootnode use --announce",
     "swarm.bootnodes": "this swarm has its own; to join another one use codezero run swarm=FILE",
     "proposer.batches": "proposers write for as long as there are nodes",
+    "verifier.batches": "a test writer learns for as long as there are nodes",
 }
 
 Command = Callable[[str, int], Sequence[str]]
 """Returns a program's command line, for its name, such as `node-1`, and the rounds left to it (0: no limit)."""
-Prepare = Callable[[Sequence[str], int, int, Mapping[str, str]], tuple[int, int]]
+Prepare = Callable[[Sequence[str], int, int, int, Mapping[str, str]], tuple[int, int]]
 """The type of `prepare.prepare`."""
 _LOCAL = "preset=local"
-BOOTNODE, NODE, PROPOSER = "bootnode", "node", "proposer"
+BOOTNODE, NODE, PROPOSER, VERIFIER = "bootnode", "node", "proposer", "verifier"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +72,8 @@ class UpOptions:
     nodes: int = 0
     """0 takes two, or one for each GPU."""
     proposers: int = 1
+    with_verifier: bool = False
+    """True runs a test writer, whose cases are the tests of the proposers' problems."""
     rounds: int = 0
     """Rounds that each node finishes in this run; 0 runs until stopped."""
     folder: Path
@@ -95,22 +105,23 @@ def up(options: UpOptions, command: Command | None = None, prepare: Prepare = pr
         before = hosting.read_swarm(folder)
         settings = shared_settings(options, before)
         config = _checked_config(options, settings)
-        settings += _tasks_of_peers(settings, config)
+        settings += [*_tasks_of_peers(settings, config), *_tests_by_verifier(options, settings, config)]
         gpus = _gpus(options, config)
         options = replace(options, nodes=options.nodes or max(2, len(gpus)))
         swarm = describe(options, config, before, console)
         console.line("checking memory and models")
         on_each = len(gpus) or 1
-        node_bytes, proposer_bytes = prepare(
+        node_bytes, other_bytes = prepare(
             settings,
             -(-options.nodes // on_each),
             -(-options.proposers // on_each),
+            int(options.with_verifier),
             {**options.environment, **(gpus[0].environment if gpus else {})},
         )
         swarm_file.write(hosting.swarm_path(folder), swarm)
-        threads = threads_of_each(config, options.nodes + options.proposers)
+        threads = threads_of_each(config, options.nodes + options.proposers + options.with_verifier)
         settings.append(f"model.threads={threads}")
-        memory = {NODE: node_bytes, PROPOSER: proposer_bytes}
+        memory = {NODE: node_bytes, PROPOSER: other_bytes, VERIFIER: other_bytes}
         each = f"{threads} thread{'s' * (threads > 1)} and {node_bytes / GIB:.1f} GiB of memory a node"
         for line in _header(options, swarm, gpus, each):
             console.line(line)
@@ -134,24 +145,6 @@ def shared_settings(options: UpOptions, before: SwarmFile | None) -> list[str]:
     preset = [] if any(setting.startswith("preset=") for setting in options.settings) else [_LOCAL]
     new = [f"swarm={Network.native.value}", f"swarm.name={quoted(options.folder.absolute().name)}"]
     return [*preset, *(swarm_file.overrides(before) if before else new), *options.settings]
-
-
-def refuse(settings: Sequence[str], reserved: Mapping[str, str], where: str) -> None:
-    """Raises ConfigError: one of the user's settings is among those that the launcher makes."""
-    for setting in settings:
-        key = setting.partition("=")[0]
-        if key in reserved:
-            raise ConfigError(f"{setting} is not possible {where}: {reserved[key]}")
-
-
-def threads_of_each(config: NodeConfig, count: int) -> int:
-    """Returns the threads of each of `count` nodes that share this machine's cores."""
-    return config.model.threads or max(1, limits.usable_cores() // count)
-
-
-def environment_of(environment: Mapping[str, str], threads: int) -> dict[str, str]:
-    """Returns the environment variables of programs with this many threads whose lines are shown."""
-    return {**environment, "OMP_NUM_THREADS": str(threads), "PYTHONUNBUFFERED": "1"}
 
 
 def _checked_config(options: UpOptions, settings: Sequence[str]) -> NodeConfig:
@@ -184,6 +177,30 @@ def _tasks_of_peers(settings: Sequence[str], config: NodeConfig) -> list[str]:
     return [f"swarm.tasks={PeerTasks.known.value}"] * (_LOCAL in settings)  # another preset has its own
 
 
+def _tests_by_verifier(options: UpOptions, settings: Sequence[str], config: NodeConfig) -> list[str]:
+    """Returns the settings by which the proposers' problems get tests by the test writer, if there is one: its model,
+    which is the solvers', and its folder. Raises ConfigError: the proposers cannot have them."""
+    if not options.with_verifier:
+        return []
+    if not options.proposers:
+        raise ConfigError("--with-verifier is not possible with --proposers 0: it writes the tests of their problems")
+    if config.proposer.writer:
+        raise ConfigError(
+            f"proposer.writer={config.proposer.writer} and --with-verifier exclude each other: leave one out"
+        )
+    if config.proposer.model not in ("auto", config.model.name):
+        raise ConfigError(
+            f"proposer.model={config.proposer.model} is not possible with --with-verifier, which trains a test "
+            f"writer from {config.model.name}: leave it out"
+        )
+    own = [
+        f"proposer.model={quoted(config.model.name)}",
+        f"proposer.writer={quoted(str(options.folder / VERIFIER / 'state'))}",
+    ]
+    load_config([*settings, *own])  # refuses what excludes a test writer, such as a server's model
+    return own
+
+
 def _gpus(options: UpOptions, config: NodeConfig) -> list[Gpu]:
     """Returns the GPUs that programs are divided among, the one with the least memory first, since memory is planned
     with; empty for those that every program finds itself. Raises ConfigError: there is none such."""
@@ -213,7 +230,9 @@ def describe(options: UpOptions, config: NodeConfig, before: SwarmFile | None, c
 def _header(options: UpOptions, swarm: SwarmFile, gpus: Sequence[Gpu], each: str) -> list[str]:
     folder = options.folder
     nodes = _counted(options.nodes, "node")
-    if options.proposers:
+    if options.with_verifier:
+        nodes += f", {_counted(options.proposers, 'proposer')} and a test writer"
+    elif options.proposers:
         nodes += f" and {_counted(options.proposers, 'proposer')}"
     on = f" on GPU {', '.join(gpu.number for gpu in gpus)} in turn" if gpus else ""
     return [
@@ -239,40 +258,17 @@ def _supervise(supervisor: Supervisor, options: UpOptions, gpus: Sequence[Gpu], 
 
     bootnode = program(BOOTNODE, serves=True, ready="bootnode ")
     supervisor.wait_until_ready(supervisor.add(bootnode), BOOTNODE_TIMEOUT_S)
+    for number in range(1, options.nodes + 1):
+        node_its = {**options.node_environment, **on_gpu(number - 1)}
+        supervisor.add(program(f"{NODE}-{number}", rounds=options.rounds, environment=node_its))
+    if options.with_verifier:
+        its = on_gpu(options.nodes + options.proposers)
+        verifier = program(VERIFIER, serves=True, reports="cases.jsonl", ready="state: ", environment=its)
+        supervisor.wait_until_ready(supervisor.add(verifier), VERIFIER_TIMEOUT_S)
     for number in range(1, options.proposers + 1):
         its = on_gpu(options.nodes + number - 1)
         supervisor.add(program(f"{PROPOSER}-{number}", serves=True, reports="proposals.jsonl", environment=its))
-    for number in range(1, options.nodes + 1):
-        its = {**options.node_environment, **on_gpu(number - 1)}
-        supervisor.add(program(f"{NODE}-{number}", rounds=options.rounds, environment=its))
     return supervisor.run()
-
-
-def kept_in(
-    home: Path, command: Callable[[int], Sequence[str]], *, reports: str = "rounds.jsonl", **more: Any
-) -> ChildProgram:
-    """Returns a program with `own_settings`, named after its folder, where its output and its reports lie."""
-    return ChildProgram(
-        name=home.name, command=command, log=home / "output.log", reports=home / "logs" / reports, **more
-    )
-
-
-def own_settings(config: NodeConfig, home: Path, number: int, place: int) -> list[str]:
-    """Returns the settings in which a program differs from the others: seed, paths in its folder, and the port for
-    Prometheus, which is the configured one plus `place`."""
-    port = config.tracking.prometheus_port
-    return [
-        f"seed={config.seed + number}",  # so that nodes draw different tasks and samples
-        f"state_dir={quoted(str(home / 'state'))}",
-        f"tracking.log_dir={quoted(str(home / 'logs'))}",
-        f"swarm.identity_path={quoted(str(home / 'swarm.pem'))}",
-        f"tracking.prometheus_port={port and port + place}",
-    ]
-
-
-def run_command(settings: Sequence[str], rounds_left: int) -> list[str]:
-    """Returns the command line of a node."""
-    return [sys.executable, "-m", "codezero", "run", "--stop-with-parent", *settings, f"rounds={rounds_left}"]
 
 
 def command_line(
@@ -294,13 +290,16 @@ def command_line(
         addresses = [f"--listen={text}" for text in listen] + [f"--announce={text}" for text in announce]
         end = [f"--identity={home / 'swarm.pem'}", f"--network={swarm.network.value}"]
         return [sys.executable, "-m", "codezero", "swarm", "bootnode", "--stop-with-parent", *addresses, *end]
-    place = int(number) - 1 + (options.nodes if kind == PROPOSER else 0)
+    count = int(number or 1)
+    place = count - 1 + {NODE: 0, PROPOSER: options.nodes, VERIFIER: options.nodes + options.proposers}[kind]
     its = [
         *settings,
         f"train.memory_limit_gib={memory[kind] / GIB:.3f}",
         f"swarm.bootnodes=[{quoted(swarm.bootnodes[0])}]",
-        *own_settings(config, home, int(number), place),
+        *own_settings(config, home, count, place),
     ]
+    if kind == VERIFIER:
+        return [sys.executable, "-m", "codezero", "verify", "--stop-with-parent", *its, "swarm=alone"]
     if kind == PROPOSER:
         return [sys.executable, "-m", "codezero", "propose", "--stop-with-parent", *its]
     return run_command(its, rounds_left)

@@ -11,21 +11,24 @@ from codezero.llm import device as devices
 from codezero.llm import store
 from codezero.proposer import build
 from codezero.train.method import free_room
+from codezero.verifier import build as verifying
 
 
-def prepare_for(config: NodeConfig, num_nodes: int, num_proposers: int) -> tuple[int, int]:
-    """Prepares, once, the models that the nodes and proposers on this machine will load.
+def prepare_for(config: NodeConfig, num_nodes: int, num_proposers: int, num_verifiers: int) -> tuple[int, int]:
+    """Prepares, once, the models that the nodes, proposers and test writers on this machine will load.
 
-    Returns the bytes of memory that a node may plan with, and those of a proposer: an equal share, of which the nodes
-    get what proposers do not need. Raises ModelError: weights are not available.
+    Returns the bytes of memory that a node may plan with, and those of one of the others: an equal share, of which the
+    nodes get what the others do not need. Raises ModelError: weights are not available.
     """
     device = devices.choose_device(config.model.device)
     free = free_room(config.train, device, config.state_dir).memory
     limited = config.train.memory_limit_gib > 0
-    equal = free if limited else free // (num_nodes + num_proposers)
+    equal = free if limited else free // (num_nodes + num_proposers + num_verifiers)
     if num_proposers and build.choose_backend(config.proposer) is ProposerBackend.transformers:
         needed = build.num_bytes(config, build.choose_model(config, device, equal), device)
         free -= num_proposers * min(needed, equal)
+    if num_verifiers:
+        free -= num_verifiers * min(verifying.num_bytes(config, device), equal)
     share = equal if limited else free // num_nodes
     names = [config.model.name]
     judge = (

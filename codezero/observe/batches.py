@@ -104,11 +104,12 @@ def batch_line(report: BatchReport) -> str:
 
 
 def writer_text(report: WriterReport) -> str:
-    """Returns the test writer's part of a batch as text such as `31, 12 valid; discriminating: 3 or more in 1 of 2
-    problems, none in 0`."""
+    """Returns the test writer's part of a batch as text such as `31 by batch 5 of the test writer, 12 valid;
+    discriminating: 3 or more in 1 of 2 problems, none in 0`."""
     none = report.num_problems - report.num_with_one
+    by = f" by batch {report.batch} of the test writer" if report.batch else ""
     return (
-        f"{report.num_cases}, {report.num_valid} valid; discriminating: 3 or more in {report.num_with_three} of "
+        f"{report.num_cases}{by}, {report.num_valid} valid; discriminating: 3 or more in {report.num_with_three} of "
         f"{report.num_problems} problems, none in {none}"
     )
 
@@ -117,7 +118,7 @@ def writer_total(batches: Sequence[BatchReport]) -> WriterReport | None:
     """Returns the sum of the test writer's parts; None if there are none."""
     parts = [one.writer for one in batches if one.writer is not None]
     sums = {field.name: sum(getattr(part, field.name) for part in parts) for field in fields(WriterReport)}
-    return WriterReport(**sums) if parts else None
+    return WriterReport(**sums | {"batch": 0}) if parts else None
 
 
 def _totals(batches: Sequence[BatchReport]) -> str:

@@ -104,8 +104,8 @@ def run_batch(number: int, stages: ProposerStages, size: int, patience_s: float)
 
 def _with_tests(
     tests: WrittenTests, checked: Sequence[Checked], clock: StageClock
-) -> tuple[list[Checked], WriterReport]:
-    """Returns the checked drafts, of which those that may be published have the tests that `tests` chooses."""
+) -> tuple[list[Checked], WriterReport | None]:
+    """Returns the checked drafts, of which those that may be published have the tests that `tests` gives them."""
     fit = [(found, draft.answer.solution) for draft, found in checked if draft.answer and isinstance(found, Proposal)]
     proposals, report = tests.give(fit, clock)
     given = iter(proposals)

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from codezero.config import NodeConfig, ProposerBackend, ProposerConfig
-from codezero.errors import ConfigError, StateError
+from codezero.errors import ConfigError
 from codezero.llm import device as devices
 from codezero.llm import store
 from codezero.llm.load import LoadedModel
@@ -18,12 +18,11 @@ from codezero.policy import writer
 from codezero.policy.writer import Writing
 from codezero.ports import Progress
 from codezero.proposer.written_tests import WrittenTests
-from codezero.runtime import state
 from codezero.runtime.console import Console
 from codezero.train.memory import GIB
 from codezero.train.method import active_lora, free_room
 from codezero.verifier.build import make_solver
-from codezero.verifier.trained import Trained, with_weights, writer_in
+from codezero.verifier.trained import FollowedWriter, Trained, begun_in, with_adapters
 from codezero.verifier.write import MAX_NEW_TOKENS, CaseWriter
 from codezero.workers import Workers
 
@@ -57,10 +56,11 @@ def num_bytes(config: NodeConfig, name: str, device: torch.device) -> int:
 
 
 def load(config: NodeConfig, console: Console) -> LoadedModel:
-    """Loads the proposer's model, with adapters if it is trained, and those of the test writer if there is one.
+    """Loads the proposer's model, with adapters if it is trained, and others for a test writer's weights if there is
+    one.
 
     Raises ModelError: its weights are not available, or do not fit into memory. Raises StateError or ConfigError: the
-    folder of the test writer holds none, or one of another model, or is in use.
+    folder of the test writer holds none, or one of another model.
     """
     device = writer.prepare_device(config.model)
     room = free_room(config.train, device, config.state_dir)
@@ -80,8 +80,9 @@ def load(config: NodeConfig, console: Console) -> LoadedModel:
     )
     if trained is None:
         return loaded
-    console.line(f"test writer: adapters of {trained.folder}, {trained.round}")
-    return with_weights(loaded, trained, WRITER)
+    newest = trained.round or "no checkpoint yet, so problems have their own tests until there is one"
+    console.line(f"test writer: adapters of {trained.folder}, {newest}")
+    return with_adapters(loaded, trained, WRITER)
 
 
 def own_weights(config: NodeConfig, model: LoadedModel) -> AbstractContextManager[object]:
@@ -101,24 +102,20 @@ def make_tests(config: NodeConfig, model: LoadedModel, workers: Workers, progres
         workers,
         solver_weights=model.model.disable_adapter,
         writer_weights=partial(active_lora, model.model, WRITER),
+        follow=FollowedWriter(model.model, WRITER, Path(config.proposer.writer).expanduser()).update,
         progress=progress,
     )
 
 
 def _test_writer(config: ProposerConfig, name: str) -> Trained | None:
-    """Returns the test writer's weights, which must be those of the model of this name; None if there is none."""
+    """Returns what the test writer trains, which must be the model of this name; None if there is none."""
     if not config.writer:
         return None
-    trained = writer_in(Path(config.writer).expanduser())
+    trained = begun_in(Path(config.writer).expanduser())
     if trained.model != name:
         raise ConfigError(
             f"proposer.writer={config.writer} was trained from {trained.model}, and this proposer has {name}: set "
             f"proposer.model={trained.model}, or train one with `codezero verify model.name={name}`"
-        )
-    if (process := state.holder(trained.folder)) is not None:  # not locked: several proposers may start at once
-        raise StateError(
-            f"{trained.folder} is in use by process {process}, and its checkpoints come and go: stop that test writer "
-            "until the proposer has started, or use a copy of the folder"
         )
     return trained
 

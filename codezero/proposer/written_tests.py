@@ -48,16 +48,24 @@ class WrittenTests:
         *,
         solver_weights: Weights,
         writer_weights: Weights,
+        follow: Callable[[], int],
         progress: Progress,
     ) -> None:
         """`solver_weights` and `writer_weights` return contexts in which the model is the solver or the test writer;
-        `writer` writes one answer."""
+        `writer` writes one answer. `follow` takes over what the test writer has learnt since, and returns the number
+        of its batch, 0 before the first one."""
         self._solver, self._writer, self._workers, self._progress = solver, writer, workers, progress
-        self._solver_weights, self._writer_weights = solver_weights, writer_weights
+        self._solver_weights, self._writer_weights, self._follow = solver_weights, writer_weights, follow
 
-    def give(self, problems: Sequence[tuple[Proposal, str]], clock: StageClock) -> tuple[list[Proposal], WriterReport]:
-        """Returns the proposals, given with their solutions, with the tests to publish. Raises WorkerError, or
-        RolloutError: the accelerator's memory is too small."""
+    def give(
+        self, problems: Sequence[tuple[Proposal, str]], clock: StageClock
+    ) -> tuple[list[Proposal], WriterReport | None]:
+        """Returns the proposals, given with their solutions, with the tests to publish; with their own ones and no
+        report before the test writer's first batch. Raises WorkerError; CheckpointError: there is another test writer
+        now; RolloutError: the accelerator's memory is too small."""
+        batch = self._follow()
+        if batch == 0:
+            return [proposal for proposal, _ in problems], None
         tasks = [to_task(proposal, show_all_tests=False) for proposal, _ in problems]
         with clock.stage("solve"):
             attempts = self._attempts(tasks)
@@ -78,6 +86,7 @@ class WrittenTests:
             num_valid=num_valid,
             num_with_one=sum(count >= 1 for count in discriminating),
             num_with_three=sum(count >= 3 for count in discriminating),
+            batch=batch,
         )
 
     def _attempts(self, tasks: Sequence[Task]) -> list[list[str]]:

@@ -167,10 +167,10 @@ class CheckpointStore:
         return _write_tensors(target, learner)
 
     def _newest_first(self) -> list[Path]:
-        return sorted((path for path in self._folder.glob("round-*") if path.is_dir()), reverse=True)
+        return _newest_first(self._folder)
 
     def _path(self, round_number: int) -> Path:
-        return self._folder / f"round-{round_number:08d}"
+        return self._folder / _name(round_number)
 
     def _cannot_save(self, round_number: int, error: Exception) -> str:
         kept = self._newest_first()
@@ -181,6 +181,20 @@ class CheckpointStore:
             f"cannot save round {round_number} in {self._folder} ({reason}; {free_gib:.1f} GiB free); {rest}: free "
             "space or give another state_dir"
         )
+
+
+def newest_weights(folder: Path, known: int) -> tuple[int, dict[str, torch.Tensor]] | None:
+    """Returns the round and the trained weights of the newest checkpoint in a folder to which another process may be
+    saving; None if that round is `known`, or if there is no checkpoint. One that cannot be read is logged, and the one
+    before it is tried."""
+    for path in _newest_first(folder):
+        if path.name == _name(known):
+            break
+        try:
+            return int(_read_manifest(path)["round"]), saved_weights(path)
+        except _DAMAGED as error:
+            logger.warning("%s cannot be read (%s): an earlier one is used until there is a newer one", path, error)
+    return None
 
 
 def saved_weights(checkpoint: Path) -> dict[str, torch.Tensor]:
@@ -216,6 +230,14 @@ def restore_weights(current: Mapping[str, torch.Tensor], saved: Mapping[str, tor
         )
     for name, weight in current.items():
         weight.copy_(saved[name])
+
+
+def _newest_first(folder: Path) -> list[Path]:
+    return sorted((path for path in folder.glob("round-*") if path.is_dir()), reverse=True)
+
+
+def _name(round_number: int) -> str:
+    return f"round-{round_number:08d}"
 
 
 def _link_or_copy(source: Path, target: Path) -> None:

@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import torch
+
 from codezero.config import NodeConfig, RolloutEngine, TaskDraw, TrainConfig, TrainMethod
 from codezero.llm import device as devices
 from codezero.llm import store
@@ -61,23 +63,20 @@ def solver_weights(config: NodeConfig, model: LoadedModel) -> AbstractContextMan
     return active_lora(adapted, SOLVER) if config.verifier.train_solver else adapted.disable_adapter()
 
 
+def num_bytes(config: NodeConfig, device: torch.device) -> int:
+    """Returns the peak memory in bytes of a test writer. Raises ModelError: weights are not available."""
+    folder = store.prepare(config.model.name, config.model.cache_dir)
+    return writer.num_bytes(folder, _writing(config), devices.choose_dtype(config.model.dtype, device), device)
+
+
 def load(config: NodeConfig, console: Console) -> LoadedModel:
     """Loads the solver's model with adapters. Raises ModelError: it is not available, or does not fit into memory."""
     device = writer.prepare_device(config.model)
     name = config.model.name
-    writing = Writing(
-        role="test writer",
-        num_groups=config.verifier.batch_size,
-        num_generations=max(config.verifier.num_generations, config.verifier.num_candidates),
-        max_new_tokens=max(MAX_NEW_TOKENS, config.rollout.max_new_tokens),
-        train=train_config(config),
-        is_trained=True,
-        beside=solver_train_config(config) if config.verifier.train_solver else None,
-    )
     loaded = writer.load_writer(
         name,
         store.prepare(name, config.model.cache_dir, report=console.line),
-        writing,
+        _writing(config),
         devices.choose_dtype(config.model.dtype, device),
         device,
         free_room(config.train, device, config.state_dir).memory,
@@ -89,6 +88,18 @@ def load(config: NodeConfig, console: Console) -> LoadedModel:
         add_lora(loaded.model, SOLVER, solver_train_config(config), config.seed + 1)
         console.line("solver: the same model, with adapters of its own")
     return loaded
+
+
+def _writing(config: NodeConfig) -> Writing:
+    return Writing(
+        role="test writer",
+        num_groups=config.verifier.batch_size,
+        num_generations=max(config.verifier.num_generations, config.verifier.num_candidates),
+        max_new_tokens=max(MAX_NEW_TOKENS, config.rollout.max_new_tokens),
+        train=train_config(config),
+        is_trained=True,
+        beside=solver_train_config(config) if config.verifier.train_solver else None,
+    )
 
 
 def make_tasks(config: NodeConfig) -> Mixture:

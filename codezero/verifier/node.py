@@ -54,13 +54,14 @@ class VerifierNode:
         self._config, self._console = config, parts.console
         self._folder, self._status = parts.folder, parts.status
         self._console.line(f"codezero {__version__}: test writer")
-        self._bound = build.bound_settings(config)
-        state.check_settings(self._folder, self._bound)
+        bound = build.bound_settings(config)
+        state.check_settings(self._folder, bound)
         self._checkpoints = CheckpointStore(self._folder / "checkpoints")
         self._monitor = BatchMonitor(CASES, parts.log_dir, self._console, self._status)
         self._tasks = build.make_tasks(config)
         workers = parts.stack.enter_context(Workers(1))
         model = build.load(config, self._console)
+        state.bind_settings(self._folder, bound)  # from here on a proposer can follow it
         self._status.update(model=model.name, method=TrainMethod.lora.value, group_size=config.verifier.num_generations)
         self._solver = build.make_solver(config, model, self._monitor.progress)
         self._writer = CaseWriter(
@@ -150,7 +151,6 @@ class VerifierNode:
         return found.round
 
     def _save(self, report: CasesReport) -> None:
-        state.bind_settings(self._folder, self._bound)
         learnt, version = _saved(self._learner), self._learner.policy_version
         if self._learning_solver is not None:
             learnt[build.SOLVER] = _saved(self._learning_solver.learner)

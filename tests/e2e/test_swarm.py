@@ -14,6 +14,7 @@ import torch
 
 from codezero.train.checkpoint import CheckpointStore
 from tests.builders import save_tiny, tiny_model
+from tests.commands import run
 
 ROOT = Path(__file__).parent.parent.parent
 NODES = ("node-1", "node-2", "node-3")
@@ -75,8 +76,12 @@ def up(model, tasks, folder, *arguments, patience=20):
 
 
 def reports(folder, node):
-    file = folder / node / "logs" / "rounds.jsonl"
-    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    return lines(folder / node / "logs" / "rounds.jsonl")
+
+
+def lines(file):
+    whole = file.read_text().rpartition("\n")[0] if file.exists() else ""
+    return [json.loads(line) for line in whole.splitlines()]
 
 
 def peer_ids(output):
@@ -140,9 +145,45 @@ def test_a_killed_node_leaves_the_others_running_and_comes_back_with_its_state(m
     assert left_over(tmp_path) == []
 
 
-def is_node(process, folder):
+def test_a_test_writer_learns_beside_the_nodes_and_comes_back_and_the_proposer_follows_it(tmp_path):
+    """Such a model writes no problem, so no test is written; the proposer still says which batch it would be of."""
+    model, home = save_tiny(tmp_path / "model", max_position_embeddings=16384), tmp_path / "home"
+    command = ["swarm", "up", "--nodes", 1, "--with-verifier", "--folder", home, f"model.name={model}"]
+    command += [f"evaluator.model={model}", "model.device=cpu", "tasks=builtin", "swarm.num_local=1", "probe.share=0"]
+    command += ["rollout.num_generations=2", "rollout.max_new_tokens=8", "proposer.max_new_tokens=8"]
+    command += ["verifier.num_candidates=2", "verifier.num_generations=2", "swarm.listen=[/ip4/127.0.0.1/tcp/0]"]
+    cases, proposals = home / "verifier/logs/cases.jsonl", home / "proposer-1/logs/proposals.jsonl"
+
+    def followed():
+        """The test writer's batch that the proposer's last batch is by."""
+        return max((one["writer"]["batch"] for one in lines(proposals) if one["writer"]), default=0)
+
+    with (tmp_path / "output").open("w") as output:
+        arguments = [sys.executable, "-m", "codezero", *map(str, command)]
+        process = subprocess.Popen(arguments, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT)
+        try:
+            wait_until(lambda: process.poll() is not None or followed() >= 1)
+            victim = next(p for p in psutil.process_iter(["cmdline"]) if is_node(p, home / "verifier", "verify"))
+            victim.kill()
+            before = len(lines(cases))
+            wait_until(lambda: process.poll() is not None or followed() >= before + 2)
+            told = run(["status", home])
+        finally:
+            process.send_signal(signal.SIGINT)
+            code = process.wait(timeout=300)
+    shown = (tmp_path / "output").read_text()
+    assert code == 0, shown
+    assert told.returncode == 0
+    assert "verifier" in told.stdout
+    assert "verifier   | crashed: killed by signal 9" in shown
+    assert "verifier   | stopped, 1 restart\n" in shown
+    assert [one["batch"] for one in lines(cases)] == list(range(1, len(lines(cases)) + 1))
+    assert left_over(home) == []
+
+
+def is_node(process, folder, command="run"):
     arguments = process.info["cmdline"] or ()
-    return "run" in arguments and any(str(folder) in part for part in arguments)
+    return command in arguments and any(str(folder) in part for part in arguments)
 
 
 def wait_until(holds, timeout_s=600):

@@ -104,10 +104,11 @@ def test_settings_of_a_swarm_may_stand_before_and_after_options(monkeypatch, tmp
     seen = []
     monkeypatch.setattr("codezero.launch.up.up", lambda options: seen.append(options) or 3)
     folder = ["--folder", str(tmp_path), "--announce", "/ip4/1.2.3.4/tcp/1", "--announce", "/ip4/1.2.3.4/tcp/2"]
-    assert main(["swarm", "up", "a=1", "--nodes", "3", "b=2", *folder, "--rounds", "5", "c=3"]) == 3
+    assert main(["swarm", "up", "a=1", "--nodes", "3", "b=2", *folder, "--rounds", "5", "--with-verifier", "c=3"]) == 3
     assert seen == [
         UpOptions(
             nodes=3,
+            with_verifier=True,
             rounds=5,
             folder=tmp_path,
             announce=["/ip4/1.2.3.4/tcp/1", "/ip4/1.2.3.4/tcp/2"],

@@ -24,6 +24,7 @@ from codezero.launch.up import UpOptions
 from codezero.launch.weights import prepare_for
 from codezero.proposer import build
 from codezero.train.method import Room
+from codezero.verifier import build as verifier
 from tests.builders import save_tiny
 from tests.processes import is_alive, wait_until_gone
 
@@ -32,13 +33,17 @@ LAUNCHER = """\
 import sys
 from pathlib import Path
 from codezero.launch.up import UpOptions, up
-folder, nodes, proposers, rounds, script, *settings = sys.argv[1:]
+folder, nodes, proposers, verifiers, rounds, script, *settings = sys.argv[1:]
+def prepare(settings, nodes, proposers, verifiers, environment):
+    print("prepared", nodes, proposers, verifiers, environment.get("CUDA_VISIBLE_DEVICES"), *settings)
+    return 1 << 30, 1 << 30
 sys.exit(up(
-    UpOptions(folder=Path(folder), nodes=int(nodes), proposers=int(proposers), rounds=int(rounds), settings=settings),
-    command=lambda name, left: [sys.executable, script, name, str(left)],
-    prepare=lambda settings, nodes, proposers, environment: (
-        print("prepared", nodes, proposers, environment.get("CUDA_VISIBLE_DEVICES"), *settings) or (1 << 30, 1 << 30)
+    UpOptions(
+        folder=Path(folder), nodes=int(nodes), proposers=int(proposers), with_verifier=verifiers == "1",
+        rounds=int(rounds), settings=settings,
     ),
+    command=lambda name, left: [sys.executable, script, name, str(left)],
+    prepare=prepare,
 ))
 """
 PROGRAM = """\
@@ -56,14 +61,15 @@ stop_with_parent()
 print(name.partition("-")[0], "here pid", os.getpid(), flush=True)
 """
 FOREVER = "time.sleep(600)"
-MEMORY = {"node": 2 << 30, "proposer": 1 << 30}
+MEMORY = {"node": 2 << 30, "proposer": 1 << 30, "verifier": 1 << 30}
 
 
-def launch(folder, program, *, nodes=2, proposers=0, rounds=0, settings=(), environment=os.environ):
+def launch(folder, program, *, nodes=2, proposers=0, verifiers=0, rounds=0, settings=(), environment=os.environ):
     script = folder.parent / f"{folder.name}.py"
     script.write_text(PROGRAM + textwrap.dedent(program))
+    counts = map(str, (nodes, proposers, verifiers, rounds))
     return subprocess.Popen(
-        [sys.executable, "-c", LAUNCHER, str(folder), str(nodes), str(proposers), str(rounds), str(script), *settings],
+        [sys.executable, "-c", LAUNCHER, str(folder), *counts, str(script), *settings],
         cwd=ROOT,
         env=environment,
         stdin=subprocess.DEVNULL,
@@ -123,22 +129,25 @@ def test_a_node_that_fails_for_good_makes_the_exit_code_1_and_others_go_on(tmp_p
 
 def test_several_gpus_are_divided_among_the_programs_and_the_smallest_is_planned_with(tmp_path):
     program = """
-    if number == 0: time.sleep(600)
+    if name == "bootnode": time.sleep(600)
     print("sees", os.environ.get("CUDA_VISIBLE_DEVICES"))
     if name == "node-3": sys.exit("error: the GPU is lost")
+    if name == "verifier": print("state: new", flush=True)
+    if not name.startswith("node"): time.sleep(600)
+    proposer = Path(__file__).with_suffix("") / "proposer-1" / "output.log"
+    while not (proposer.exists() and "sees" in proposer.read_text()): time.sleep(0.05)
     play(1)
-    if name[0] == "p": time.sleep(600)
     """
     tool = tmp_path / "nvidia-smi"
     tool.write_text("#!/bin/sh\nprintf '0, 24564\\n1, 81559\\n2, 16376\\n'\n")
     tool.chmod(0o755)
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    launcher = launch(tmp_path / "home", program, nodes=0, proposers=1, rounds=1, environment=environment)
+    launcher = launch(tmp_path / "home", program, nodes=0, proposers=1, verifiers=1, rounds=1, environment=environment)
     output, _ = launcher.communicate(timeout=300)
     lines = output.splitlines()
-    assert any(line.startswith("prepared 1 1 2 ") for line in lines)
-    assert any("with 3 nodes and 1 proposer on GPU 2, 0, 1 in turn, " in line for line in lines)
-    for name, gpu in {"node-1": 2, "node-2": 0, "node-3": 1, "proposer-1": 2}.items():
+    assert any(line.startswith("prepared 1 1 1 2 ") for line in lines)
+    assert any("with 3 nodes, 1 proposer and a test writer on GPU 2, 0, 1 in turn, " in line for line in lines)
+    for name, gpu in {"node-1": 2, "node-2": 0, "node-3": 1, "proposer-1": 2, "verifier": 0}.items():
         assert any(line.startswith(name) and line.endswith(f" | sees {gpu}") for line in lines)
     assert sum(line.endswith("| done, 1 round") for line in lines) == 2  # in spite of the one that is lost
     assert launcher.returncode == 1
@@ -267,16 +276,72 @@ def test_a_proposer_is_started_with_the_settings_of_all(tmp_path):
     assert its.train.memory_limit_gib == 1.0
 
 
+def test_a_test_writer_learns_alone_and_the_proposers_follow_it(tmp_path):
+    options = UpOptions(nodes=1, folder=tmp_path, with_verifier=True, settings=["seed=7", "proposer.batch_size=2"])
+    settings = swarm.shared_settings(options, None)
+    config = load_config(settings)
+    settings += swarm._tests_by_verifier(options, settings, config)
+    home = hosting.describe(config, 4001, "Qm" + "a" * 44, [])
+    argv = swarm.command_line(options, config, home, settings, MEMORY, "verifier", 0)
+    assert argv[1:5] == ["-m", "codezero", "verify", "--stop-with-parent"]
+    its = load_config(argv[5:])
+    assert (its.swarm.network, its.train.memory_limit_gib, its.seed) == (Network.none, 1.0, 8)
+    assert (its.state_dir, its.tracking.log_dir) == (str(tmp_path / "verifier/state"), str(tmp_path / "verifier/logs"))
+    assert its.tasks.builtin.weight == 1
+    proposer = load_config(swarm.command_line(options, config, home, settings, MEMORY, "proposer-1", 0)[5:]).proposer
+    assert (proposer.writer, proposer.model) == (its.state_dir, its.model.name)
+    assert proposer.batch_size == 2
+
+
+def test_proposers_start_when_the_test_writer_has_loaded_its_model_and_a_killed_one_comes_back(tmp_path):
+    home = tmp_path / "home"
+    program = f"""
+        loaded = Path({str(tmp_path / "loaded")!r})
+        if name == "verifier":
+            if loaded.exists():
+                print("state: continuing", flush=True)
+                Path({str(tmp_path / "again")!r}).touch()
+            time.sleep(0 if loaded.exists() else 3)
+            loaded.touch()
+            print("state: new", flush=True)
+            while not Path({str(home / "proposer-1" / "output.log")!r}).exists(): time.sleep(0.05)
+            if not Path({str(tmp_path / "again")!r}).exists(): os.kill(os.getpid(), signal.SIGKILL)
+        if name == "proposer-1": print("began with a test writer:", loaded.exists(), flush=True)
+        if name == "node-1":
+            while not Path({str(tmp_path / "again")!r}).exists(): time.sleep(0.05)
+            play(1)
+        else:
+            time.sleep(600)
+    """
+    launcher = launch(home, program, nodes=1, proposers=1, verifiers=1, rounds=1)
+    output, _ = launcher.communicate(timeout=300)
+    assert launcher.returncode == 0, output
+    lines = output.splitlines()
+    assert any("swarm 'home' with 1 node, 1 proposer and a test writer, 1 thread" in line for line in lines)
+    assert "proposer-1 | began with a test writer: True" in lines
+    assert any(line.startswith("verifier   | crashed: killed by signal 9") for line in lines)
+    assert "verifier   | stopped, 1 restart" in lines
+
+
+def test_a_test_writer_that_does_not_start_ends_the_swarm_with_its_reason(tmp_path):
+    program = "sys.exit('error: a test writer needs 9 GiB') if name == 'verifier' else time.sleep(600)"
+    launcher = launch(tmp_path / "home", program, nodes=1, proposers=1, verifiers=1)
+    output, _ = launcher.communicate(timeout=300)
+    assert launcher.returncode == 1
+    assert "the verifier did not start (a test writer needs 9 GiB): see " in output
+    assert "proposer here" not in output
+
+
 def test_each_program_serves_its_numbers_at_a_port_of_its_own(tmp_path):
-    options = UpOptions(nodes=2, proposers=1, folder=tmp_path, settings=["tracking.prometheus_port=9400"])
+    options = UpOptions(nodes=2, folder=tmp_path, with_verifier=True, settings=["tracking.prometheus_port=9400"])
     settings = swarm.shared_settings(options, None)
     config = load_config(settings)
     home = hosting.describe(config, 4001, "Qm" + "a" * 44, [])
     commands = [
-        swarm.command_line(options, config, home, settings, MEMORY, f"{name}-{number}", 0)
-        for name, number in (("node", 1), ("node", 2), ("proposer", 1))
+        swarm.command_line(options, config, home, settings, MEMORY, name, 0)
+        for name in ("node-1", "node-2", "proposer-1", "verifier")
     ]
-    assert [load_config(argv[5:]).tracking.prometheus_port for argv in commands] == [9400, 9401, 9402]
+    assert [load_config(argv[5:]).tracking.prometheus_port for argv in commands] == [9400, 9401, 9402, 9403]
 
 
 def test_proposers_end_after_the_nodes_whatever_they_print(tmp_path):
@@ -318,6 +383,21 @@ def test_the_bootnode_listens_where_the_file_says(tmp_path):
         ({"gpus": "0", "settings": ["model.device=cpu"]}, "model.device=cpu and --gpus exclude each other"),
         ({"proposers": -1}, "--proposers -1 is not possible: use 0 for built-in problems only"),
         ({"settings": ["proposer.batches=1"]}, "proposers write for as long as there are nodes"),
+        ({"settings": ["verifier.batches=1"]}, "a test writer learns for as long as there are nodes"),
+        ({"with_verifier": True, "proposers": 0}, "--with-verifier is not possible with --proposers 0: it writes"),
+        ({"with_verifier": True, "settings": ["proposer.writer=state"]}, "proposer.writer=state and --with-verifier"),
+        (
+            {"with_verifier": True, "settings": ["proposer.model=Qwen/Qwen3-4B"]},
+            "proposer.model=Qwen/Qwen3-4B is not possible with --with-verifier, which trains a test writer from ",
+        ),
+        (
+            {"with_verifier": True, "settings": ["proposer.url=http://127.0.0.1/v1"]},
+            "a test writer's adapters; leave out proposer.url",
+        ),
+        (
+            {"with_verifier": True, "settings": ["proposer.reference=none"]},
+            "tests are tried on a solution: set proposer.reference=dry_run",
+        ),
         ({"rounds": -1}, "--rounds -1 is not possible"),
         ({"port": 70000}, "--port 70000 is not possible"),
         ({"announce": ["example.org"]}, "--announce=example.org is not an address"),
@@ -347,28 +427,30 @@ def test_a_damaged_swarm_file_is_named(tmp_path):
 def test_memory_is_shared_out_and_a_limit_is_each_nodes_own(tmp_path):
     model = save_tiny(tmp_path / "model")
     settings = ["preset=local", f"model.name={model}", f"evaluator.model={model}", "model.device=cpu"]
-    alone, shared = (prepare_for(load_config(settings), num_nodes, 0)[0] for num_nodes in (1, 4))
+    alone, shared = (prepare_for(load_config(settings), num_nodes, 0, 0)[0] for num_nodes in (1, 4))
     assert 0.5 < shared / (alone / 4) < 2  # other programs come and go
-    assert prepare_for(load_config([*settings, "train.memory_limit_gib=3"]), 4, 1) == (3 << 30, 3 << 30)
+    assert prepare_for(load_config([*settings, "train.memory_limit_gib=3"]), 4, 1, 1) == (3 << 30, 3 << 30)
 
 
-def test_a_proposer_takes_its_part_of_the_memory_before_nodes_share_the_rest(tmp_path, monkeypatch):
+def test_proposer_and_test_writer_take_their_part_of_the_memory_before_nodes_share_the_rest(tmp_path, monkeypatch):
     monkeypatch.setattr("codezero.launch.weights.free_room", lambda *_: Room(memory=10 << 30, disk=1 << 40))
     model = save_tiny(tmp_path / "model")
     config = load_config([f"model.name={model}", f"evaluator.model={model}", "model.device=cpu"])
     needed = build.num_bytes(config, model, torch.device("cpu"))
-    assert prepare_for(config, 2, 1) == (((10 << 30) - needed) // 2, (10 << 30) // 3)
+    assert prepare_for(config, 2, 1, 0) == (((10 << 30) - needed) // 2, (10 << 30) // 3)
+    verifying = verifier.num_bytes(config, torch.device("cpu"))
+    assert prepare_for(config, 2, 1, 1) == (((10 << 30) - needed - verifying) // 2, (10 << 30) // 4)
     served = replace(config, proposer=ProposerConfig(model="qwen3", url="http://127.0.0.1:8000/v1"))
-    assert prepare_for(served, 2, 1)[0] == 5 << 30  # its model is somewhere else
+    assert prepare_for(served, 2, 1, 0)[0] == 5 << 30  # its model is somewhere else
 
 
 @pytest.mark.slow
 def test_the_process_that_prepares_gives_its_answer_or_its_error(tmp_path):
     model = save_tiny(tmp_path / "model")
     settings = [f"model.name={model}", f"evaluator.model={model}", "model.device=cpu", "train.memory_limit_gib=3"]
-    assert prepare(settings, 4, 1, os.environ) == (3 << 30, 3 << 30)
+    assert prepare(settings, 4, 1, 1, os.environ) == (3 << 30, 3 << 30)
     with pytest.raises(ModelError, match=f"folder {tmp_path} lacks config.json"):
-        prepare([*settings, f"evaluator.model={tmp_path}"], 2, 0, os.environ)
+        prepare([*settings, f"evaluator.model={tmp_path}"], 2, 0, 0, os.environ)
 
 
 @pytest.fixture

@@ -51,11 +51,11 @@ def test_an_update_and_a_skipped_one_are_told_apart():
     assert " | no update: no judged proposals | " in batch_line(report(skipped="no judged proposals"))
 
 
-WRITER = WriterReport(num_problems=3, num_cases=31, num_valid=12, num_with_one=2, num_with_three=1)
+WRITER = WriterReport(num_problems=3, num_cases=31, num_valid=12, num_with_one=2, num_with_three=1, batch=5)
 
 
 def test_a_test_writers_cases_are_told_and_added_up(tmp_path):
-    told = "cases 31, 12 valid; discriminating: 3 or more in 1 of 3 problems, none in 1"
+    told = "cases 31 by batch 5 of the test writer, 12 valid; discriminating: 3 or more in 1 of 3 problems, none in 1"
     assert f" | {told} | judged 2" in batch_line(report(writer=WRITER))
     watched, _ = monitor(tmp_path)
     for batch in (report(1, writer=WRITER), report(2), report(3, writer=WRITER)):

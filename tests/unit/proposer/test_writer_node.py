@@ -7,7 +7,7 @@ import dataclasses
 import hashlib
 import io
 import json
-import os
+import shutil
 
 import pytest
 import torch
@@ -15,7 +15,7 @@ import torch
 from codezero.cli import main
 from codezero.config import Device, Dtype
 from codezero.config.load import load_config
-from codezero.errors import ConfigError, StateError
+from codezero.errors import CheckpointError, ConfigError, StateError
 from codezero.harness.policy import load_policy
 from codezero.llm.load import load_model
 from codezero.policy.writer import train_config
@@ -25,10 +25,11 @@ from codezero.proposer.models import LocalModel, Written
 from codezero.proposer.node import run_proposer
 from codezero.runtime import state
 from codezero.runtime.console import Console
+from codezero.train import checkpoint
 from codezero.train.checkpoint import CheckpointStore, trainable_weights
 from codezero.train.method import active_lora, apply_lora
 from codezero.verifier import write
-from codezero.verifier.trained import writer_in
+from codezero.verifier.trained import FollowedWriter, writer_in
 from codezero.verifier.write import write_cases
 from tests.builders import save_tiny
 
@@ -44,16 +45,35 @@ def model(tmp_path_factory):
 def folder(tmp_path_factory, model):
     """The state folder of a test writer whose adapters are not zero."""
     made = tmp_path_factory.mktemp("writer")
-    own = made / "verifier"
-    config = load_config(["verifier.lora_r=4"]).verifier
+    begin(made, model)
+    save(made, weights_of(model))
+    return made
+
+
+def weights_of(model, rank=4):
+    """Adapters that are not zero."""
+    config = load_config([f"verifier.lora_r={rank}"]).verifier
     adapted = apply_lora(load_model("m", model, CPU, torch.float32).model, train_config(config), seed=0)
     weights = trainable_weights(adapted)
     for name, weight in weights.items():
         if "lora_B" in name:
             torch.nn.init.normal_(weight, generator=torch.Generator().manual_seed(0))
-    CheckpointStore(own / "checkpoints").save(1, 1, {"weights": weights, "engine": {}}, {})
-    state.bind_settings(own, {"model.name": model, "verifier.lora_r": 4, "verifier.train_solver": False})
-    return made
+    return weights
+
+
+def begin(folder, model):
+    """What a test writer leaves before its first batch."""
+    bound = {"model.name": model, "verifier.lora_r": 4, "verifier.train_solver": False}
+    (folder / "verifier").mkdir()
+    state.bind_settings(folder / "verifier", bound)
+
+
+def save(folder, weights, batch=1, factor=1):
+    """Saves a batch of a test writer, its adapters scaled by a factor."""
+    scaled = {name: factor * weight for name, weight in weights.items()}
+    return CheckpointStore(folder / "verifier" / "checkpoints").save(
+        batch, batch, {"weights": scaled, "engine": {}}, {}
+    )
 
 
 @pytest.fixture
@@ -136,6 +156,33 @@ def test_a_stopped_proposer_with_a_test_writer_goes_on_with_the_same_tests(tmp_p
         assert report["writer"]["num_with_one"] == 2
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("restored_logging", "scripted")
+def test_a_proposer_begins_before_its_test_writers_first_batch_and_follows_it_from_then_on(
+    tmp_path, settings, model, monkeypatch, capsys
+):
+    folder, weights, scripted = tmp_path / "writer", weights_of(model), LocalModel.answer
+    folder.mkdir()
+    begin(folder, model)
+    batches = iter([None, 3, None, 5])  # saved while the proposer writes
+
+    def answer(self, chats, prefixes):
+        if (batch := next(batches)) is not None:
+            save(folder, weights, batch)
+        return scripted(self, chats, prefixes)
+
+    monkeypatch.setattr(LocalModel, "answer", answer)
+    with state.locked_state(folder / "verifier"):  # it runs
+        propose(tmp_path / "all", [*settings, f"proposer.writer={folder}"], 4)
+    reports = lines(tmp_path / "all" / "logs" / "proposals.jsonl")
+    assert [one["writer"] and one["writer"]["batch"] for one in reports] == [None, 3, 3, 5]
+    assert [one["num_valid"] for one in reports] == [2, 2, 2, 2]
+    shown = capsys.readouterr().out
+    assert shown.count("no checkpoint yet, so problems have their own tests until there is one") == 1
+    assert "| cases " in shown
+    assert " by batch 5 of the test writer, " in shown
+
+
 def logits(model):
     with torch.no_grad():
         return model(torch.arange(9)[None]).logits
@@ -160,6 +207,7 @@ def test_proposer_solver_and_test_writer_share_one_model_and_keep_their_weights(
         assert torch.allclose(logits(loaded.model).float(), logits(plain.model), **near) is not is_trained
     with loaded.model.disable_adapter():
         assert torch.allclose(logits(loaded.model).float(), logits(plain.model), **near)
+    assert FollowedWriter(loaded.model, build.WRITER, folder).update() == 1
     with active_lora(loaded.model, build.WRITER):
         assert torch.allclose(logits(loaded.model).float(), logits(writer.model), **near)
     assert not torch.allclose(logits(writer.model), logits(plain.model), rtol=0.0, atol=0.5)
@@ -183,10 +231,65 @@ def test_a_test_writer_of_another_model_is_refused_with_two_ways_out(tmp_path, s
         build.load(config, Console(io.StringIO()))
 
 
-def test_a_running_test_writer_is_refused_with_what_to_do(settings, folder):
-    running = state.locked_state(folder / "verifier")
-    with running, pytest.raises(StateError, match=f"in use by process {os.getpid()}.*: stop that test writer until"):
-        build.load(load_config(settings), Console(io.StringIO()))
+class Follower:
+    """A proposer's model that follows the test writer in a folder of its own."""
+
+    def __init__(self, folder, settings, model):
+        begin(folder, model)
+        self.folder, self.weights = folder, weights_of(model)
+        self.model = build.load(load_config([*settings, f"proposer.writer={folder}"]), Console(io.StringIO())).model
+        self.followed = FollowedWriter(self.model, build.WRITER, folder)
+
+    def factor(self):
+        """How much larger the model's adapters are than the first ones."""
+        with active_lora(self.model, build.WRITER):
+            own = {name: weight for name, weight in trainable_weights(self.model).items() if "lora_B" in name}
+            (factor,) = {
+                round((weight / self.weights[name.replace(".writer.", ".default.")]).mean().item(), 3)
+                for name, weight in own.items()
+            }
+        return factor
+
+
+@pytest.fixture
+def follower(tmp_path, settings, model):
+    return Follower(tmp_path, settings, model)
+
+
+def test_the_newest_checkpoint_is_taken_over_when_there_is_a_new_one(follower):
+    found = []
+    for batch in (None, 1, None, 2, 3):
+        if batch is not None:
+            save(follower.folder, follower.weights, batch, factor=batch)
+        found.append((follower.followed.update(), follower.factor()))
+    assert found == [(0, 0.0), (1, 1.0), (1, 1.0), (2, 2.0), (3, 3.0)]
+
+
+def test_a_checkpoint_that_vanishes_or_is_damaged_leaves_the_one_before(follower, monkeypatch, caplog):
+    save(follower.folder, follower.weights, 1)
+    assert follower.followed.update() == 1
+    (save(follower.folder, follower.weights, 2, factor=2) / "learner.pt").write_bytes(b"torn")
+    assert (follower.followed.update(), follower.factor()) == (1, 1.0)
+    assert "round-00000002 cannot be read (learner.pt is " in caplog.text
+    whole = save(follower.folder, follower.weights, 3, factor=3)
+    real = checkpoint.saved_weights
+
+    def pruned(path):
+        shutil.rmtree(path)
+        return real(path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoint, "saved_weights", pruned)
+        assert (follower.followed.update(), follower.factor()) == (1, 1.0)
+    assert not whole.exists()
+    save(follower.folder, follower.weights, 4, factor=4)
+    assert (follower.followed.update(), follower.factor()) == (4, 4.0)
+
+
+def test_another_test_writer_in_the_same_folder_ends_the_proposer_with_what_to_do(follower, model):
+    save(follower.folder, weights_of(model, rank=8), 2)
+    with pytest.raises(CheckpointError, match=r"of another model or verifier.lora_r: start the proposer again"):
+        follower.followed.update()
 
 
 @pytest.mark.parametrize(

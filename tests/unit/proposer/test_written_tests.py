@@ -60,11 +60,12 @@ def code(source):
     return f"```python\n{source}\n```"
 
 
-def made(workers, attempts=(), answers=()):
+def made(workers, attempts=(), answers=(), batch=5):
     used = []
     solver, writer = Solver(used, [code(one) for one in attempts]), Writer(used, answers)
     contexts = {f"{name}_weights": Context(name, used) for name in ("solver", "writer")}
-    return WrittenTests(solver, writer, workers, **contexts, progress=lambda *_: None), solver, writer
+    tests = WrittenTests(solver, writer, workers, **contexts, follow=lambda: batch, progress=lambda *_: None)
+    return tests, solver, writer
 
 
 def given(workers, attempts, answers, problem=None, solution=SOLUTION):
@@ -83,6 +84,19 @@ def test_the_first_of_its_own_tests_stays_and_those_that_an_attempt_fails_come_n
     tests, report = given(workers, [ABSOLUTE, SOLUTION], answers)
     assert tests == [OWN[0], "assert f(-3) == -2", "assert f(-7) == -6", OWN[1]]
     assert counts(report) == (1, 4, 3, 1, 1)
+
+
+def test_the_report_names_the_batch_of_the_test_writer(workers):
+    assert given(workers, [ABSOLUTE], [("assert f(-3) == -2",)])[1].batch == 5
+
+
+def test_before_the_test_writers_first_batch_problems_keep_their_own_tests_and_nobody_is_asked(workers):
+    tests, solver, writer = made(workers, [ABSOLUTE], [("assert f(-3) == -2",)], batch=0)
+    clock = StageClock()
+    assert tests.give([(proposal(), SOLUTION)], clock) == ([proposal()], None)
+    assert clock.seconds == {}
+    assert not hasattr(solver, "asked")
+    assert not hasattr(writer, "subjects")
 
 
 def test_cases_that_no_attempt_fails_fill_what_is_left(workers):

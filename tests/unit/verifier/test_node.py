@@ -17,7 +17,8 @@ from codezero.errors import ConfigError, StateError
 from codezero.harness import best, policy
 from codezero.train.checkpoint import CheckpointStore
 from codezero.types import FinishReason, Rollout, RolloutGroup
-from codezero.verifier import build, exercises, write
+from codezero.verifier import build, exercises, node, write
+from codezero.verifier.trained import begun_in, writer_in
 from codezero.verifier.write import write_cases
 from tests.builders import save_tiny
 
@@ -115,6 +116,18 @@ def kept(folder):
 
 def without_times(reports):
     return [{**one, "seconds": None, "finished_at_s": None} for one in reports]
+
+
+def test_a_proposer_can_follow_it_from_before_its_first_batch(tmp_path, settings, model, monkeypatch):
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(node, "run_batch", stopped)
+    assert verify(tmp_path, settings, 1) == 0
+    found = begun_in(tmp_path / "state")
+    assert (found.model, found.train.lora_r, found.round) == (model, 4, "")
+    with pytest.raises(StateError, match="holds no checkpoint yet: wait until the `codezero verify` there has done"):
+        writer_in(tmp_path / "state")
 
 
 @pytest.mark.slow

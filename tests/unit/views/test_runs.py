@@ -16,7 +16,7 @@ from tests.unit.observe import test_batches, test_monitor
 
 def node(folder, role="solver", logs="logs"):
     """The folder of a node that has run."""
-    state = folder / "state" / ("proposer" if role == "proposer" else "")
+    state = folder / "state" / ("" if role == "solver" else role)
     (folder / logs).mkdir(parents=True, exist_ok=True)
     with locked_state(state), StatusFile(state, new_status(role, state, folder / logs)):
         pass
@@ -33,15 +33,12 @@ def line(report):
 
 
 def test_a_swarm_folder_has_a_run_for_each_node_by_name(tmp_path):
-    for name, role in (("node-1", "solver"), ("node-2", "solver"), ("proposer-1", "proposer")):
+    roles = {"node-1": "solver", "node-2": "solver", "proposer-1": "proposer", "verifier": "verifier"}
+    for name, role in roles.items():
         node(tmp_path / name, role)
     (tmp_path / "bootnode").mkdir()
     found = find_runs(tmp_path)
-    assert [(run.name, run.role) for run in found] == [
-        ("node-1", "solver"),
-        ("node-2", "solver"),
-        ("proposer-1", "proposer"),
-    ]
+    assert {run.name: run.role for run in found} == roles
     assert [run.log_dir.resolve() for run in found] == [tmp_path / run.name / "logs" for run in found]
 
 
