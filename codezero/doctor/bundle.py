@@ -30,6 +30,7 @@ from codezero.doctor.finding import Finding, as_json
 from codezero.doctor.redact import Redactor
 from codezero.errors import CodezeroError, IdentityError, StateError
 from codezero.identity.key import write_new
+from codezero.observe.probes import NODE, PAIR, ProbeReport
 from codezero.observe.status import Status
 from codezero.proposals import BatchReport
 from codezero.reports import CasesReport, RoundReport
@@ -54,7 +55,13 @@ _LOGS = (
     "verifier.log.1",
     "yarn.log",
 )
-_REPORTS = {"rounds.jsonl": RoundReport, "proposals.jsonl": BatchReport, "cases.jsonl": CasesReport}
+_REPORTS = {
+    "rounds.jsonl": RoundReport,
+    "proposals.jsonl": BatchReport,
+    "cases.jsonl": CasesReport,
+    NODE.file: ProbeReport,
+    PAIR.file: ProbeReport,
+}
 _PARTS = ("", "proposer/", "verifier/")
 """The places in a state folder with settings and a status: those of each role."""
 

@@ -74,7 +74,7 @@ def _gpu(gpu: Mapping[str, Any], kernels: list[str], wanted: Device) -> Finding:
     make = error if wanted is Device.cuda else warning
     found += f"; this torch has kernels for {', '.join(kernels) or 'none'}"
     means = "no node can start" if wanted is Device.cuda else "the CPU is used instead"
-    do = "install a torch that knows this GPU: RTX 50xx (sm_120) needs one built for CUDA 12.8 or later"
+    do = "install a torch that has them (RTX 50xx, sm_120: one built for CUDA 12.8 or later), or set model.device=cpu"
     return make("GPU", found, f"it would say `no kernel image is available`; {means}", do)
 
 

@@ -45,7 +45,7 @@ def _cuda(required: bool) -> torch.device:
         return torch.device("cuda")
     message = f"this torch has no kernels for {torch.cuda.get_device_name()} (sm_{major}{minor}; it has {kernels})"
     if required:
-        raise ConfigError(f"{message}: install a newer torch, or use model.device=cpu")
+        raise ConfigError(f"{message}: install a torch that has them, or use model.device=cpu")
     return torch.device("cpu")
 
 

@@ -173,11 +173,15 @@ def plan_node(
         load = workload(config, device.type, dtype, judge.num_bytes(backend), is_base)
         return plan_training(shape, config.train, load, room_of_plan)
 
-    found = None
+    found, kept = None, bound.get("evaluator.backend")
     if config.evaluator.backend is Backend.auto:
-        with contextlib.suppress(TrainingError):
+        try:
             found = plan_with(Backend.transformers)
-    backend, why = judge.choose(found is not None, bound.get("evaluator.backend"))
+        except TrainingError:
+            takes_none = config.train.method is TrainMethod.lora and judge.is_policy(dtype)
+            if takes_none and kept in (None, Backend.transformers.value):
+                raise  # a judge outside this process would only need more
+    backend, why = judge.choose(found is not None, kept)
     if found is None or backend is not Backend.transformers:
         found = plan_with(backend)
     return NodePlan(dtype=dtype, room=room, judge=judge, backend=backend, why=why, memory=found)

@@ -154,10 +154,12 @@ def test_only_fields_of_the_lists_come_in(tmp_path):
     (case.state_dir / "verifier").mkdir()
     (case.state_dir / "verifier" / "status.json").write_text(json.dumps({"role": "verifier", "diary": "hunter"}))
     (case.log_dir / "cases.jsonl").write_text(json.dumps({"batch": 1, "diary": "hunter"}))
+    (case.log_dir / "probe.jsonl").write_text(json.dumps({"round": 4, "diary": "hunter"}))
     contents = bundle.collect(case, [])
     assert not any(b"hunter" in content for content in contents.files.values())
     assert contents.files["logs/rounds.jsonl"] == b'{"round": 3, "network": "alone"}\n{}\n{}\n{}\n'
     assert contents.files["logs/cases.jsonl"] == b'{"batch": 1}\n'
+    assert contents.files["logs/probe.jsonl"] == b'{"round": 4}\n'
     assert contents.files["state/verifier/status.json"] == b'{"role": "verifier"}'
     assert contents.files["state/status.json"] == b'{"role": "solver"}'
     settings = json.loads(contents.files["state/settings.json"])

@@ -185,9 +185,22 @@ def test_auto_leaves_for_llama_cpp_where_memory_does_not_hold_the_judge(tmp_path
     sizes = {Backend.transformers: 100}
     monkeypatch.setattr(JudgeWeights, "num_bytes", lambda self, backend: sizes.get(backend, 9))
     monkeypatch.setattr(JudgeWeights, "outside", lambda self, backend: started.append(backend))
-    _, made = made_from(tmp_path / "a", model, model)
+    _, made = made_from(tmp_path / "a", model, save_tiny(tmp_path / "judge"))
     assert started == [Backend.llama_cpp]
     assert made.judge is None
+
+
+def test_a_node_without_room_says_what_it_needs_with_the_judge_that_takes_none(monkeypatch, tmp_path):
+    monkeypatch.setattr(build, "free_room", lambda *_: Room(memory=4 << 30, disk=1 << 40))
+    monkeypatch.setattr(judging, "has_llama_cpp", lambda: True)
+
+    def told(backend):
+        alone = ("tasks=builtin", "swarm=alone", "model.device=cpu", "model.dtype=float32", "evaluator.workers=1")
+        with pytest.raises(TrainingError, match="GiB of memory where 4.0 GiB can be used") as refused:
+            build.plan_node(load_config([*alone, f"evaluator.backend={backend}"]), tmp_path, Console(), downloads=False)
+        return str(refused.value)
+
+    assert told("auto") == told("transformers") != told("llama_cpp")
 
 
 def test_running_the_tests_instead_loads_no_judge(tmp_path, capsys):

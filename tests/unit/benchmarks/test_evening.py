@@ -1,0 +1,100 @@
+import json
+from types import SimpleNamespace
+
+from benchmarks import evening
+from benchmarks.evening import HARMS, SETTLED, TARGETS, Evening, growth, table
+from benchmarks.harness import Result
+
+MINUTES = 4 * SETTLED
+
+
+def counts(memory, **more):
+    return {
+        "minutes": 30.0,
+        "harms": [],
+        "samples": [{"node-1": (7, mib, 20)} for mib in memory],
+        "finished": {"node-1": 12},
+        "lost": [],
+        "points": {"node-1": {"earned": 3.5, "credited": 3.5, "off": 0}},
+        "log_bytes": {"swarm.log": 2_000_000},
+        **more,
+    }
+
+
+def shown(found):
+    result = Result(
+        benchmark="evening",
+        arm="evening",
+        settings={},
+        seed=0,
+        power=[],
+        targets=list(TARGETS),
+        sittings=[],
+        counts={"piece 1": found},
+    )
+    return table({"evening": result})
+
+
+def test_memory_is_compared_within_the_longest_life_of_a_process():
+    steady, started_again = counts([1000] * MINUTES), counts([500] * 5)
+    started_again["samples"] = [{"node-1": (8, 2000, 20)}] * 5
+    assert growth({"1": steady, "2": started_again}, 1) == {"node-1": (MINUTES, 0.0)}
+    ((minutes, more),) = growth({"1": counts([1000 + 10 * minute for minute in range(MINUTES)])}, 1).values()
+    assert minutes == MINUTES
+    assert more > 0.1
+    assert growth({"1": started_again}, 1) == {}
+
+
+def test_what_did_not_go_on_and_what_was_lost_is_in_the_table():
+    what = next(iter(HARMS))
+    harms = [
+        {"what": what, "after_s": 40, "said": {"node-2": "not running"}},
+        {"what": what, "after_s": None, "said": {"node-2": "not running", "node-1": ""}},
+    ]
+    fine = shown(counts([1000] * MINUTES, harms=harms))
+    assert f"| {what} | 2 | 1 | 40, at most 40 | not running |" in fine
+    assert "| saved rounds lost | 0, at most 0: met |" in fine
+    bad = shown(
+        counts(
+            [1000 + 10 * minute for minute in range(MINUTES)],
+            lost=["node-1 round 3"],
+            points={"node-1": {"earned": 3.5, "credited": 2.5, "off": 1}},
+        )
+    )
+    assert "| saved rounds lost | 1, at most 0: **missed** |" in bad
+    assert "| points lost or counted twice | 2.00, at most 0: **missed** |" in bad
+    assert "at most 2 %: **missed**" in bad
+
+
+def test_a_round_that_a_checkpoint_had_may_not_go_and_one_after_it_may(tmp_path):
+    machine = SimpleNamespace(swarm=tmp_path)
+    seen = Evening(machine)
+    logs, checkpoints = tmp_path / "node-1" / "logs", tmp_path / "node-1" / "state" / "checkpoints"
+    logs.mkdir(parents=True)
+
+    def lose(rounds, newest):
+        (logs / "rounds.jsonl").write_text("".join(json.dumps({"round": number}) + "\n" for number in rounds))
+        for path in checkpoints.glob("*"):
+            path.rmdir()
+        (checkpoints / f"round-{newest:08}").mkdir(parents=True)
+        return seen.saved_and_lost()
+
+    assert lose([1, 2, 3], newest=2) == []
+    assert lose([1, 2], newest=2) == []  # the third is played again after a kill
+    assert lose([1], newest=2) == ["node-1 round 2"]
+    assert lose([1], newest=1) == []
+    assert lose([1], newest=0) == ["node-1 checkpoint 1, 0 is left"]
+
+
+def test_messages_are_told_alike_whatever_their_numbers_and_paths():
+    run = {
+        "running": True,
+        "status": {"ledger": "", "updated_at_s": 100.0},
+        "last_warning": {"at_s": 90.0, "text": "cannot write /a/b-1/c.pt: 3.5 GiB are needed"},
+    }
+    assert evening.trouble(run) == "cannot write …: … GiB are needed"
+    assert evening.trouble({**run, "status": {"ledger": "no answer from 0xab", "updated_at_s": 1}}) == (
+        "ledger: no answer from …"
+    )
+    assert evening.trouble({**run, "last_warning": {"at_s": -900.0, "text": "old"}}) == ""
+    assert evening.trouble({**run, "running": False}) == "not running"
