@@ -140,8 +140,9 @@ class Machine:
             if name in self._running:
                 top = psutil.Process(self._running[name].pid)
                 return [top, *top.children(recursive=True)]
+            homes = [f"{key}={self.swarm}/{name}/" for key in ("state_dir", "--identity")]
             for one in psutil.Process(self._running["swarm"].pid).children():
-                if any(f"{self.swarm}/{name}/" in argument for argument in one.cmdline()):
+                if any(argument.startswith(own) for argument in one.cmdline() for own in homes):
                     return [one, *one.children(recursive=True)]
         except (psutil.NoSuchProcess, KeyError):
             pass
