@@ -58,6 +58,6 @@ def prepare_for(config: NodeConfig, num_nodes: int, num_proposers: int, num_veri
         needs = str(error).partition(": ")[0]  # its ways out are a lone node's, and seldom save enough
         raise TrainingError(
             f"there is no room for {num_nodes + others} programs that learn or propose: {needs}: start fewer "
-            "(--nodes 1 --proposers 0, or --local), or free memory"
+            "(--nodes 1, --proposers 0 or both; --local is one alone), or free memory"
         ) from error
     return share, equal

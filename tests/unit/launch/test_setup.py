@@ -62,4 +62,6 @@ def test_a_failure_of_pip_is_one_of_the_script(pip_install):
 def test_without_an_index_the_script_says_what_to_do(pip_install):
     ended, _ = pip_install("exit 1", shell="uname() { echo Linux; }; CPU_ONLY=1; install_torch")
     assert ended.returncode == 1
-    assert "check the connection to https://download.pytorch.org/whl/cpu and start the same command again" in ended.stderr
+    assert (
+        "check the connection to https://download.pytorch.org/whl/cpu and start the same command again" in ended.stderr
+    )
