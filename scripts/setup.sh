@@ -3,6 +3,7 @@
 
 TORCH_VERSION=2.13.0
 TORCH_CPU_INDEX=https://download.pytorch.org/whl/cpu
+SILENCE_S=20
 
 fail() {
   printf 'error: %s\n' "$*" >&2
@@ -28,17 +29,30 @@ wants_cpu_only() {
   case "${CPU_ONLY:-}" in 1 | y | Y | yes | true | True) return 0 ;; *) return 1 ;; esac
 }
 
-# Says which large packages pip downloads, since these are most of the time, and when it begins to unpack.
+# Says which large packages pip downloads, since these are most of the time, when it begins to unpack, and after
+# SILENCE_S seconds without a line how far it is. Nothing is compiled: Python does that with what it imports, and all of
+# it takes 0.35 GB and minutes.
 pip_install() {
-  local line large='Downloading ([^ ]*/)?([^/ -]+)-[^/ ]*\.whl \(([0-9]+)\.[0-9]+ MB\)'
-  PYTHONUNBUFFERED=1 .venv/bin/python -m pip install --disable-pip-version-check --progress-bar off "$@" |
+  local line bar=off shown=$SECONDS large='Downloading ([^ ]*/)?([^/ -]+)-[^/ ]*\.whl \(([0-9]+)\.[0-9]+ MB\)'
+  if .venv/bin/python -c 'import sys, pip; sys.exit(int(pip.__version__.split(".")[0]) < 25)'; then bar=raw; fi
+  PYTHONUNBUFFERED=1 .venv/bin/python -m pip install --disable-pip-version-check --no-compile --progress-bar $bar "$@" |
     while IFS= read -r line; do
       if [[ $line =~ $large ]] && [ "${BASH_REMATCH[3]}" -ge 10 ]; then
-        echo "  downloading ${BASH_REMATCH[2]}, ${BASH_REMATCH[3]} MB"
+        line="downloading ${BASH_REMATCH[2]}, ${BASH_REMATCH[3]} MB"
       elif [[ $line == "Installing collected packages"* ]]; then
-        echo "  unpacking"
+        line="unpacking, a minute or two"
+      elif [ $((SECONDS - shown)) -lt $SILENCE_S ]; then
+        continue
+      elif [[ $line =~ ^Progress\ ([0-9]+)\ of\ ([0-9]+) ]]; then
+        line="$((BASH_REMATCH[1] / 1000000)) of $((BASH_REMATCH[2] / 1000000)) MB"
+      elif [[ $line =~ ^\ *Collecting\ ([A-Za-z0-9._-]+) ]]; then
+        line="smaller packages: ${BASH_REMATCH[1]}"
+      else
+        continue
       fi
-    done >&2
+      shown=$SECONDS
+      echo "  $line"
+    done
 }
 
 # The default torch of Linux brings gigabytes of CUDA; a machine without an NVIDIA GPU gets the CPU build instead.
@@ -51,7 +65,8 @@ install_torch() {
     pip_install "torch==$TORCH_VERSION+cpu" 2>/dev/null ||
       pip_install "torch==$TORCH_VERSION+cpu" --index-url "$TORCH_CPU_INDEX" ||
       fail "cannot get the CPU build of torch $TORCH_VERSION for $(.venv/bin/python -V): check the connection to" \
-        "$TORCH_CPU_INDEX, remove .venv and try another Python with PYTHON=..., or choose yourself with TORCH=torch"
+        "$TORCH_CPU_INDEX and start the same command again; if it has none for this Python, remove .venv and try another" \
+        "with PYTHON=..., or choose yourself with TORCH=torch"
   fi
 }
 
@@ -68,12 +83,15 @@ set_up_venv() {
     rm -rf .venv
     "$python" -m venv .venv || fail "$python cannot make a virtual environment: install its venv package (python3-venv)"
   fi
-  echo "installing packages: some 0.5 GB to download (3 GB with CUDA), a few minutes" >&2
-  [ -n "$extra" ] || echo "then 0.5 GB of weights are fetched and prepared; the first round ends five to fifteen minutes after that" >&2
-  install_torch
-  pip_install --constraint scripts/constraints.txt --editable ".${extra:+[$extra]}" ||
-    fail "installation failed, see the messages above (a download that broke off is told as a wrong hash): the same" \
-      "command goes on with what pip has kept"
+  echo "installing packages: 0.5 GB to download (3 GB with CUDA), a few minutes, at 1 MB/s ten" >&2
+  [ -n "$extra" ] || echo "then 0.5 GB of weights are fetched and prepared; the first round ends five to fifteen" \
+    "minutes after that, and is told here" >&2
+  # The pip that Python brings tells a download that broke off as packages that somebody tampered with; this one resumes it.
+  pip_install 'pip>=25.2,<27' >/dev/null 2>&1 || true
+  install_torch >&2
+  pip_install --constraint scripts/constraints.txt --editable ".${extra:+[$extra]}" >&2 ||
+    fail "installation failed, see the messages above (a download that broke off may be told as a wrong hash): check the" \
+      "connection and start the same command again, which goes on with what pip has kept"
   rm -f .venv/installed .venv/installed-*
   printf '%s' "$stamp" >.venv/installed
   [ -z "$extra" ] || printf '%s' "$stamp" >".venv/installed-$extra"

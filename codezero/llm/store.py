@@ -274,7 +274,7 @@ def _from_catalogue(model: CatalogueModel, new: Path, downloads: Path, report: R
     require_space(model, downloads)
     gguf = sources.fetch(model, downloads, work, report)
     new.mkdir()
-    report(f"{model.name}: converting to float32 safetensors")
+    report(f"{model.name}: converting to float32 safetensors, up to two minutes")
     try:
         convert(gguf, model, new)
         files = manifest.describe_files(new, model.name)

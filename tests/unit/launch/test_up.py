@@ -16,7 +16,7 @@ from codezero.cli import main
 from codezero.config import DifficultyPolicy, LedgerKind, Network, ProposerConfig, swarm_file
 from codezero.config.load import load_config
 from codezero.config.multiaddr import Multiaddr
-from codezero.errors import ConfigError, ModelError, NetworkError, StateError
+from codezero.errors import ConfigError, ModelError, NetworkError, StateError, TrainingError
 from codezero.launch import hosting
 from codezero.launch import up as swarm
 from codezero.launch.prepare import prepare
@@ -442,6 +442,14 @@ def test_proposer_and_test_writer_take_their_part_of_the_memory_before_nodes_sha
     assert prepare_for(config, 2, 1, 1) == (((10 << 30) - needed - verifying) // 2, (10 << 30) // 4)
     served = replace(config, proposer=ProposerConfig(model="qwen3", url="http://127.0.0.1:8000/v1"))
     assert prepare_for(served, 2, 1, 0)[0] == 5 << 30  # its model is somewhere else
+
+
+def test_nodes_that_do_not_fit_are_refused_before_any_is_started(tmp_path):
+    model = save_tiny(tmp_path / "model")
+    settings = ["preset=local", f"model.name={model}", f"evaluator.model={model}", "model.device=cpu"]
+    said = r"no room for 3 programs .*: training with .* where 0.1 GiB can be used: start fewer \(--nodes 1"
+    with pytest.raises(TrainingError, match=said):
+        prepare_for(load_config([*settings, "train.memory_limit_gib=0.1"]), 2, 1, 0)
 
 
 @pytest.mark.slow

@@ -216,6 +216,10 @@ def test_a_full_disk_under_pip_is_an_os_error_like_any_other(model, folders, ind
     ("complaint", "reason"),
     [
         ("WARNING: slow\nERROR: No matching distribution found for x==1\n", "No matching distribution found for x==1"),
+        (
+            "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE. (...) tampered with them.\n",
+            "the download broke off or is damaged",
+        ),
         ("ERROR: Exception:\nTraceback (most recent call last):\nValueError: odd\n", "ValueError: odd"),
         ("", "its wheel is not a zip file"),
     ],

@@ -196,7 +196,7 @@ def test_a_node_without_room_says_what_it_needs_with_the_judge_that_takes_none(m
 
     def told(backend):
         alone = ("tasks=builtin", "swarm=alone", "model.device=cpu", "model.dtype=float32", "evaluator.workers=1")
-        with pytest.raises(TrainingError, match="GiB of memory where 4.0 GiB can be used") as refused:
+        with pytest.raises(TrainingError, match=r"GiB of memory where 4.0 GiB can be used") as refused:
             build.plan_node(load_config([*alone, f"evaluator.backend={backend}"]), tmp_path, Console(), downloads=False)
         return str(refused.value)
 

@@ -1,0 +1,67 @@
+"""scripts/setup.sh with a stand-in for the virtual environment's Python, whose pip prints what is wanted."""
+
+import subprocess
+
+import pytest
+
+from tests.unit.launch.stand_in import ROOT
+
+PIP = """\
+#!/bin/bash
+[ "$1" != -c ] || exit {old}
+echo "$*" >>asked.txt
+{prints}
+"""
+
+
+@pytest.fixture
+def pip_install(tmp_path):
+    """Runs it with the lines or commands of the shell that pip consists of; returns the end of it and the arguments."""
+
+    def install(prints, shell="pip_install x", old=0):
+        python = tmp_path / ".venv" / "bin" / "python"
+        python.parent.mkdir(parents=True, exist_ok=True)
+        python.write_text(PIP.format(old=old, prints=prints))
+        python.chmod(0o755)
+        command = f"set -euo pipefail; source {ROOT}/scripts/setup.sh; {shell}"
+        ended = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        return ended, (tmp_path / "asked.txt").read_text()
+
+    return install
+
+
+def test_large_downloads_are_named_and_small_ones_are_not(pip_install):
+    said = """cat <<'END'
+Collecting torch==2.13.0+cpu
+  Downloading torch-2.13.0%2Bcpu-cp311-cp311-manylinux_2_28_x86_64.whl (191.8 MB)
+Progress 65536 of 191794682
+  Downloading https://index.example/files/idna-3.20-py3-none-any.whl (0.1 MB)
+Installing collected packages: idna, torch
+END"""
+    ended, asked = pip_install(said)
+    assert ended.stdout == "  downloading torch, 191 MB\n  unpacking, a minute or two\n"
+    assert "--progress-bar raw x\n" in asked
+
+
+def test_after_a_silence_it_is_told_how_far_pip_is(pip_install):
+    said = "echo Progress 120000000 of 191794682; echo 'Collecting grpcio-tools>=1.33 (from hivemind)'; echo Other"
+    ended, _ = pip_install(said, shell="SILENCE_S=0; pip_install x")
+    assert ended.stdout == "  120 of 191 MB\n  smaller packages: grpcio-tools\n"
+
+
+def test_an_old_pip_is_not_asked_for_what_it_does_not_know(pip_install):
+    _, asked = pip_install("", old=1)
+    assert "--progress-bar off x\n" in asked
+
+
+def test_a_failure_of_pip_is_one_of_the_script(pip_install):
+    ended, _ = pip_install("echo 'error: incomplete-download' >&2; exit 1", shell="pip_install x || echo failed")
+    assert (ended.stdout, ended.stderr) == ("failed\n", "error: incomplete-download\n")
+
+
+def test_without_an_index_the_script_says_what_to_do(pip_install):
+    ended, _ = pip_install("exit 1", shell="uname() { echo Linux; }; CPU_ONLY=1; install_torch")
+    assert ended.returncode == 1
+    assert (
+        "check the connection to https://download.pytorch.org/whl/cpu and start the same command again" in ended.stderr
+    )
