@@ -140,9 +140,9 @@ class Machine:
             if name in self._running:
                 top = psutil.Process(self._running[name].pid)
                 return [top, *top.children(recursive=True)]
-            homes = [f"{key}={self.swarm}/{name}/" for key in ("state_dir", "--identity")]
             for one in psutil.Process(self._running["swarm"].pid).children():
-                if any(argument.startswith(own) for argument in one.cmdline() for own in homes):
+                own = [text for text in one.cmdline() if text.startswith(("state_dir=", "--identity="))]
+                if f"{self.swarm}/{name}/" in "".join(own):
                     return [one, *one.children(recursive=True)]
         except (psutil.NoSuchProcess, KeyError):
             pass
