@@ -55,7 +55,12 @@ def add_up_options(
     parser: argparse.ArgumentParser | argparse._ArgumentGroup, *, folder: str | None, rounds: int | None
 ) -> None:
     """Adds the options of `swarm up` with the given defaults."""
-    parser.add_argument("--nodes", type=int, metavar="K", help="how many nodes (default 2, or one for each GPU)")
+    parser.add_argument(
+        "--nodes",
+        type=int,
+        metavar="K",
+        help="how many nodes (default 2, or one for each GPU; 1, alone if need be, where memory is short)",
+    )
     parser.add_argument(
         "--proposers", type=int, default=1, metavar="P", help="how many write problems for them (default 1)"
     )

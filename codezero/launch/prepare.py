@@ -1,7 +1,8 @@
 """Prepares the models that the nodes of one machine share, in a separate process.
 
-`python -m codezero.launch.prepare NODES PROPOSERS VERIFIERS key=value ...` imports torch, whose memory only the end of
-its process frees; the launcher runs for days and must not keep it. The last line of its output is the answer in JSON.
+`python -m codezero.launch.prepare CHOICES key=value ...` imports torch, whose memory only the end of its process frees;
+the launcher runs for days and must not keep it. The choices are a JSON list of `Programs`. The last line of its output
+is the answer, a `Share` or an error in JSON.
 """
 
 from __future__ import annotations
@@ -11,22 +12,23 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from codezero.config.load import load_config
 from codezero.errors import CodezeroError, ModelError
+from codezero.launch.several import Programs, Share
 from codezero.runtime.logs import quiet_libraries
 from codezero.runtime.stop import stop_with_parent
 
 
-def prepare(
-    settings: Sequence[str], num_nodes: int, num_proposers: int, num_verifiers: int, environment: Mapping[str, str]
-) -> tuple[int, int]:
-    """Prepares the models that nodes with these settings load; returns the bytes of memory that a node may plan with,
-    and those of a proposer or test writer, where so many share a machine, or the GPU that the environment names.
+def prepare(settings: Sequence[str], choices: Sequence[Programs], environment: Mapping[str, str]) -> Share:
+    """Prepares the models that programs with these settings load; returns the first of the choices that the memory of
+    this machine, or of the GPU that the environment names, holds, and how it is shared.
 
     Raises ModelError: weights are not available, or the process was killed.
     """
-    counts = map(str, (num_nodes, num_proposers, num_verifiers))
-    command = [sys.executable, "-m", "codezero.launch.prepare", *counts, *settings]
+    asked = msgspec.json.encode(choices).decode()
+    command = [sys.executable, "-m", "codezero.launch.prepare", asked, *settings]
     # It has its own session, since Ctrl-C is for the launcher, and stops when the pipe to its standard input closes.
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True, env=environment
@@ -42,8 +44,7 @@ def prepare(
     answer = json.loads(lines[-1])
     if "error" in answer:
         raise ModelError(answer["error"])
-    node, other = answer["bytes"]
-    return node, other
+    return msgspec.convert(answer, Share)
 
 
 def main() -> None:
@@ -52,8 +53,8 @@ def main() -> None:
     from codezero.launch.weights import prepare_for
 
     try:
-        nodes, proposers, verifiers = map(int, sys.argv[1:4])
-        answer: dict[str, object] = {"bytes": prepare_for(load_config(sys.argv[4:]), nodes, proposers, verifiers)}
+        choices = msgspec.json.decode(sys.argv[1], type=list[Programs])
+        answer = msgspec.to_builtins(prepare_for(load_config(sys.argv[2:]), choices))
     except CodezeroError as error:
         answer = {"error": str(error)}
     print(json.dumps(answer))

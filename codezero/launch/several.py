@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,28 @@ OF_EACH = {
     "rounds": "use --rounds",
 }
 """Settings that a launcher of several nodes makes for each, with what to use instead."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Programs:
+    """How many programs of each kind share this machine, or one GPU of it."""
+
+    nodes: int
+    proposers: int = 0
+    verifiers: int = 0
+
+    @property
+    def all(self) -> int:
+        return self.nodes + self.proposers + self.verifiers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """The programs that memory holds, and the bytes that a node, and that one of the others, may plan with."""
+
+    programs: Programs
+    node_bytes: int
+    other_bytes: int
 
 
 def refuse(settings: Sequence[str], reserved: Mapping[str, str], where: str) -> None:

@@ -34,6 +34,8 @@ from codezero.launch.launcher_log import LoggedConsole
 from codezero.launch.prepare import prepare
 from codezero.launch.several import (
     OF_EACH,
+    Programs,
+    Share,
     environment_of,
     kept_in,
     own_settings,
@@ -59,7 +61,7 @@ _OF_SWARM = {
 
 Command = Callable[[str, int], Sequence[str]]
 """Returns a program's command line, for its name, such as `node-1`, and the rounds left to it (0: no limit)."""
-Prepare = Callable[[Sequence[str], int, int, int, Mapping[str, str]], tuple[int, int]]
+Prepare = Callable[[Sequence[str], Sequence[Programs], Mapping[str, str]], Share]
 """The type of `prepare.prepare`."""
 _LOCAL = "preset=local"
 BOOTNODE, NODE, PROPOSER, VERIFIER = "bootnode", "node", "proposer", "verifier"
@@ -70,7 +72,7 @@ class UpOptions:
     """The options of `codezero swarm up`."""
 
     nodes: int = 0
-    """0 takes two, or one for each GPU."""
+    """0 takes two, or one for each GPU; where memory does not hold them one, and no proposer if need be."""
     proposers: int = 1
     with_verifier: bool = False
     """True runs a test writer, whose cases are the tests of the proposers' problems."""
@@ -107,22 +109,23 @@ def up(options: UpOptions, command: Command | None = None, prepare: Prepare = pr
         config = _checked_config(options, settings)
         settings += [*_tasks_of_peers(settings, config), *_tests_by_verifier(options, settings, config)]
         gpus = _gpus(options, config)
-        options = replace(options, nodes=options.nodes or max(2, len(gpus)))
         swarm = describe(options, config, before, console)
         console.line("checking memory and models")
-        on_each = len(gpus) or 1
-        node_bytes, other_bytes = prepare(
+        wanted, *fewer = choices(options, len(gpus))
+        share = prepare(
             [*settings, f"state_dir={quoted(str(folder / f'{NODE}-1' / 'state'))}"],
-            -(-options.nodes // on_each),
-            -(-options.proposers // on_each),
-            int(options.with_verifier),
+            [wanted, *fewer],
             {**options.environment, **(gpus[0].environment if gpus else {})},
         )
+        options = replace(options, nodes=options.nodes or max(2, len(gpus)))
+        if share.programs != wanted:
+            console.line("memory does not hold what is the default, two nodes and a proposer: fewer are started")
+            options = replace(options, nodes=share.programs.nodes, proposers=share.programs.proposers)
         swarm_file.write(hosting.swarm_path(folder), swarm)
         threads = threads_of_each(config, options.nodes + options.proposers + options.with_verifier)
         settings.append(f"model.threads={threads}")
-        memory = {NODE: node_bytes, PROPOSER: other_bytes, VERIFIER: other_bytes}
-        each = f"{threads} thread{'s' * (threads > 1)} and {node_bytes / GIB:.1f} GiB of memory a node"
+        memory = {NODE: share.node_bytes, PROPOSER: share.other_bytes, VERIFIER: share.other_bytes}
+        each = f"{threads} thread{'s' * (threads > 1)} and {share.node_bytes / GIB:.1f} GiB of memory a node"
         for line in _header(options, swarm, gpus, each):
             console.line(line)
         with Supervisor(
@@ -130,6 +133,22 @@ def up(options: UpOptions, command: Command | None = None, prepare: Prepare = pr
         ) as supervisor:
             command = command or partial(command_line, options, config, swarm, settings, memory)
             return _supervise(supervisor, options, gpus, command)
+
+
+def choices(options: UpOptions, num_gpus: int) -> list[Programs]:
+    """Returns the programs on this machine, or on each GPU where there are several; then, unless the user has said how
+    many nodes, fewer and fewer of them, of which those are started that memory holds."""
+    on_each = num_gpus or 1
+    nodes = options.nodes or max(2, num_gpus)
+    wanted = Programs(
+        nodes=-(-nodes // on_each),
+        proposers=-(-options.proposers // on_each),
+        verifiers=int(options.with_verifier),
+    )
+    if options.nodes or num_gpus:
+        return [wanted]
+    one = replace(wanted, nodes=1)
+    return [wanted, one, *([Programs(nodes=1)] if one == Programs(nodes=1, proposers=1) else [])]
 
 
 def shared_settings(options: UpOptions, before: SwarmFile | None) -> list[str]:

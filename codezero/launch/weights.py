@@ -5,12 +5,15 @@ It imports torch, and therefore runs in a separate process (`launch.prepare`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from codezero.config import Backend, NodeConfig, ProposerBackend
 from codezero.errors import TrainingError
 from codezero.evaluate.build import judge_that_fits
+from codezero.launch.several import Programs, Share
 from codezero.llm import device as devices
 from codezero.llm import store
 from codezero.policy.build import plan_node
@@ -21,23 +24,29 @@ from codezero.train.method import free_room
 from codezero.verifier import build as verifying
 
 
-def prepare_for(config: NodeConfig, num_nodes: int, num_proposers: int, num_verifiers: int) -> tuple[int, int]:
-    """Prepares, once, the models that the nodes, proposers and test writers on this machine will load.
+def prepare_for(config: NodeConfig, choices: Sequence[Programs]) -> Share:
+    """Prepares, once, the models that the programs on this machine will load.
 
-    Returns the bytes of memory that a node may plan with, and those of one of the others: an equal share, of which the
-    nodes get what the others do not need. Raises ModelError: weights are not available; TrainingError: a node does not
-    fit.
+    Returns the share of the first of the choices that memory holds: an equal one, of which nodes get what the others do
+    not need. Raises ModelError: weights are not available; TrainingError: a node of the last choice does not fit.
     """
+    for programs in choices[:-1]:
+        with suppress(TrainingError):
+            return _share(config, programs)
+    return _share(config, choices[-1])
+
+
+def _share(config: NodeConfig, programs: Programs) -> Share:
     device = devices.choose_device(config.model.device)
     free = free_room(config.train, device, config.state_dir).memory
     limited = config.train.memory_limit_gib > 0
-    equal = free if limited else free // (num_nodes + num_proposers + num_verifiers)
-    if num_proposers and build.choose_backend(config.proposer) is ProposerBackend.transformers:
+    equal = free if limited else free // programs.all
+    if programs.proposers and build.choose_backend(config.proposer) is ProposerBackend.transformers:
         needed = build.num_bytes(config, build.choose_model(config, device, equal), device)
-        free -= num_proposers * min(needed, equal)
-    if num_verifiers:
-        free -= num_verifiers * min(verifying.num_bytes(config, device), equal)
-    share = equal if limited else free // num_nodes
+        free -= programs.proposers * min(needed, equal)
+    if programs.verifiers:
+        free -= programs.verifiers * min(verifying.num_bytes(config, device), equal)
+    share = equal if limited else free // programs.nodes
     names = [config.model.name]
     judge = (
         judge_that_fits(share, device, taken=share // 2) if config.evaluator.model == "auto" else config.evaluator.model
@@ -48,16 +57,15 @@ def prepare_for(config: NodeConfig, num_nodes: int, num_proposers: int, num_veri
         names.append(judge)
     for name in dict.fromkeys(names):
         store.prepare(name, config.model.cache_dir)
-    others = num_proposers + num_verifiers
     try:
         its = replace(config, train=replace(config.train, memory_limit_gib=share / GIB))
         plan_node(its, Path(config.state_dir), Console())
     except TrainingError as error:
-        if num_nodes + others == 1:
+        if programs.all == 1:
             raise
         needs = str(error).partition(": ")[0]  # its ways out are a lone node's, and seldom save enough
         raise TrainingError(
-            f"there is no room for {num_nodes + others} programs that learn or propose: {needs}: start fewer "
+            f"there is no room for {programs.all} programs that learn or propose: {needs}: start fewer "
             "(--nodes 1, --proposers 0 or both; --local is one alone), or free memory"
         ) from error
-    return share, equal
+    return Share(programs=programs, node_bytes=share, other_bytes=equal)

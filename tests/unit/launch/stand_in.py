@@ -13,7 +13,7 @@ arguments = sys.argv[1:]
 if arguments[0].endswith("ends_with_parent.py"):
     os.execv({python!r}, [{python!r}, *arguments])
 if arguments[1] == "codezero.launch.prepare":
-    print(json.dumps({{"bytes": [1 << 30, 1 << 30]}}))
+    print(json.dumps({{"programs": json.loads(arguments[2])[0], "node_bytes": 1 << 30, "other_bytes": 1 << 30}}))
     sys.exit()
 from codezero.runtime.stop import stop_with_parent
 signal.signal(signal.SIGTERM, lambda *_: (print("node stops", flush=True), sys.exit(0)))

@@ -20,7 +20,8 @@ from codezero.errors import ConfigError, ModelError, NetworkError, StateError, T
 from codezero.launch import hosting
 from codezero.launch import up as swarm
 from codezero.launch.prepare import prepare
-from codezero.launch.up import UpOptions
+from codezero.launch.several import Programs, Share
+from codezero.launch.up import UpOptions, choices
 from codezero.launch.weights import prepare_for
 from codezero.proposer import build
 from codezero.train.method import Room
@@ -30,13 +31,16 @@ from tests.processes import is_alive, wait_until_gone
 
 ROOT = Path(__file__).parents[3]
 LAUNCHER = """\
-import sys
+import os, sys
 from pathlib import Path
+from codezero.launch.several import Share
 from codezero.launch.up import UpOptions, up
 folder, nodes, proposers, verifiers, rounds, script, *settings = sys.argv[1:]
-def prepare(settings, nodes, proposers, verifiers, environment):
-    print("prepared", nodes, proposers, verifiers, environment.get("CUDA_VISIBLE_DEVICES"), *settings)
-    return 1 << 30, 1 << 30
+def prepare(settings, choices, environment):
+    kept = choices[int(os.environ.get("HELD", 0))]
+    gpu = environment.get("CUDA_VISIBLE_DEVICES")
+    print("prepared", kept.nodes, kept.proposers, kept.verifiers, gpu, *settings)
+    return Share(programs=kept, node_bytes=1 << 30, other_bytes=1 << 30)
 sys.exit(up(
     UpOptions(
         folder=Path(folder), nodes=int(nodes), proposers=int(proposers), with_verifier=verifiers == "1",
@@ -427,9 +431,11 @@ def test_a_damaged_swarm_file_is_named(tmp_path):
 def test_memory_is_shared_out_and_a_limit_is_each_nodes_own(tmp_path):
     model = save_tiny(tmp_path / "model")
     settings = ["preset=local", f"model.name={model}", f"evaluator.model={model}", "model.device=cpu"]
-    alone, shared = (prepare_for(load_config(settings), num_nodes, 0, 0)[0] for num_nodes in (1, 4))
+    alone, shared = (prepare_for(load_config(settings), [Programs(nodes=count)]).node_bytes for count in (1, 4))
     assert 0.5 < shared / (alone / 4) < 2  # other programs come and go
-    assert prepare_for(load_config([*settings, "train.memory_limit_gib=3"]), 4, 1, 1) == (3 << 30, 3 << 30)
+    many = Programs(nodes=4, proposers=1, verifiers=1)
+    limited = prepare_for(load_config([*settings, "train.memory_limit_gib=3"]), [many])
+    assert limited == Share(programs=many, node_bytes=3 << 30, other_bytes=3 << 30)
 
 
 def test_proposer_and_test_writer_take_their_part_of_the_memory_before_nodes_share_the_rest(tmp_path, monkeypatch):
@@ -437,11 +443,46 @@ def test_proposer_and_test_writer_take_their_part_of_the_memory_before_nodes_sha
     model = save_tiny(tmp_path / "model")
     config = load_config([f"model.name={model}", f"evaluator.model={model}", "model.device=cpu"])
     needed = build.num_bytes(config, model, torch.device("cpu"))
-    assert prepare_for(config, 2, 1, 0) == (((10 << 30) - needed) // 2, (10 << 30) // 3)
+    two = Programs(nodes=2, proposers=1)
+    found = prepare_for(config, [two])
+    assert (found.node_bytes, found.other_bytes) == (((10 << 30) - needed) // 2, (10 << 30) // 3)
     verifying = verifier.num_bytes(config, torch.device("cpu"))
-    assert prepare_for(config, 2, 1, 1) == (((10 << 30) - needed - verifying) // 2, (10 << 30) // 4)
+    found = prepare_for(config, [replace(two, verifiers=1)])
+    assert (found.node_bytes, found.other_bytes) == (((10 << 30) - needed - verifying) // 2, (10 << 30) // 4)
     served = replace(config, proposer=ProposerConfig(model="qwen3", url="http://127.0.0.1:8000/v1"))
-    assert prepare_for(served, 2, 1, 0)[0] == 5 << 30  # its model is somewhere else
+    assert prepare_for(served, [two]).node_bytes == 5 << 30  # its model is somewhere else
+
+
+def test_without_a_number_of_nodes_as_many_are_started_as_memory_holds(tmp_path, monkeypatch):
+    wanted = choices(UpOptions(folder=tmp_path), 0)
+    assert wanted == [Programs(nodes=2, proposers=1), Programs(nodes=1, proposers=1), Programs(nodes=1)]
+    assert choices(UpOptions(folder=tmp_path, with_verifier=True), 0)[1:] == [
+        Programs(nodes=1, proposers=1, verifiers=1)
+    ]
+    assert len(choices(UpOptions(folder=tmp_path, nodes=2), 0)) == len(choices(UpOptions(folder=tmp_path), 4)) == 1
+    model = save_tiny(tmp_path / "model")
+    config = load_config([f"model.name={model}", f"evaluator.model={model}", "model.device=cpu"])
+    for room in (2 << 30, 10 << 30):
+        monkeypatch.setattr("codezero.launch.weights.free_room", lambda *_, room=room: Room(memory=room, disk=1 << 40))
+        held = prepare_for(config, wanted).programs
+        assert held == (wanted[0] if room > 4 << 30 else wanted[1])
+
+
+def test_fewer_than_the_default_are_told(tmp_path):
+    environment = {**os.environ, "HELD": "2"}
+    launcher = launch(
+        tmp_path / "home",
+        "if number == 0: time.sleep(600)\nplay(1)",
+        nodes=0,
+        proposers=1,
+        rounds=1,
+        environment=environment,
+    )
+    output, _ = launcher.communicate(timeout=300)
+    assert launcher.returncode == 0, output
+    assert "memory does not hold what is the default" in output
+    assert "with 1 node, " in output
+    assert not (tmp_path / "home" / "proposer-1").exists()
 
 
 def test_nodes_that_do_not_fit_are_refused_before_any_is_started(tmp_path):
@@ -449,16 +490,17 @@ def test_nodes_that_do_not_fit_are_refused_before_any_is_started(tmp_path):
     settings = ["preset=local", f"model.name={model}", f"evaluator.model={model}", "model.device=cpu"]
     said = r"no room for 3 programs .*: training with .* where 0.1 GiB can be used: start fewer \(--nodes 1"
     with pytest.raises(TrainingError, match=said):
-        prepare_for(load_config([*settings, "train.memory_limit_gib=0.1"]), 2, 1, 0)
+        prepare_for(load_config([*settings, "train.memory_limit_gib=0.1"]), [Programs(nodes=2, proposers=1)])
 
 
 @pytest.mark.slow
 def test_the_process_that_prepares_gives_its_answer_or_its_error(tmp_path):
     model = save_tiny(tmp_path / "model")
     settings = [f"model.name={model}", f"evaluator.model={model}", "model.device=cpu", "train.memory_limit_gib=3"]
-    assert prepare(settings, 4, 1, 1, os.environ) == (3 << 30, 3 << 30)
+    many = Programs(nodes=4, proposers=1, verifiers=1)
+    assert prepare(settings, [many], os.environ) == Share(programs=many, node_bytes=3 << 30, other_bytes=3 << 30)
     with pytest.raises(ModelError, match=f"folder {tmp_path} lacks config.json"):
-        prepare([*settings, f"evaluator.model={tmp_path}"], 2, 0, 0, os.environ)
+        prepare([*settings, f"evaluator.model={tmp_path}"], [Programs(nodes=2)], os.environ)
 
 
 @pytest.fixture
