@@ -159,7 +159,7 @@ class Machine:
     def on_chain(self, peers: Sequence[str]) -> list[int]:
         """Returns the total reward of each peer."""
         client, contract = open_coordinator(self._chain, None)
-        return list(client.read(contract, "getTotalRewards(string[])", list(peers))[0])
+        return list(client.read(contract, "getTotalRewards(string[])", list(peers)))
 
     def _log(self, name: str) -> Path:
         return self._folder / f"{name}.log"
