@@ -110,9 +110,10 @@ class Evening:
     def _suffer(self, harm: Harm, sample: Callable[[], None]) -> dict[str, Any]:
         """Returns the seconds from the end of a harm until all that it harmed had gone on, None if they did not, and
         what the status said of them meanwhile."""
+        began_s = time.monotonic()
         harm.begin(self._machine)
         self._wait(lambda: False, sample, harm.lasts_s or 15.0)
-        said = self._said()
+        said = self._said(time.monotonic() - began_s)
         harm.end(self._machine)
         ended_s, before = time.monotonic(), self._finished()
         went_on = self._wait(lambda: self._went_on(before, harm.harmed), sample)
@@ -164,11 +165,11 @@ class Evening:
             saved.update((number, line) for number, line in lines.items() if number <= newest)
         return lost
 
-    def _said(self) -> dict[str, str]:
-        """Returns what the status says of each program: what is wrong, else that it runs."""
+    def _said(self, within_s: float) -> dict[str, str]:
+        """Returns what the status says to be wrong with each program, with warnings of the last seconds."""
         command = (sys.executable, "-m", "codezero", "status", "--json", str(self._machine.swarm))
         shown = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-        return {run["name"]: trouble(run) for run in json.loads(shown)["runs"]} if shown else {}
+        return {run["name"]: trouble(run, within_s) for run in json.loads(shown)["runs"]} if shown else {}
 
     def _points(self) -> dict[str, dict[str, float]]:
         """Returns, by node, the points that it has earned, those that its outbox has, sent or not, and by how many the
@@ -203,14 +204,14 @@ def _lines(path: Path) -> list[str]:
     return path.read_text().split("\n")[:-1] if path.exists() else []
 
 
-def trouble(run: Mapping[str, Any]) -> str:
-    """Returns what the status says to be wrong with a program, without paths; empty if nothing."""
+def trouble(run: Mapping[str, Any], within_s: float) -> str:
+    """Returns what the status says to be wrong with a program, with a warning of the last seconds; empty if nothing."""
     if not run["running"]:
         return "not running"
     status, warning = run["status"], run["last_warning"]
     if status["ledger"]:
         return f"ledger: {_general(status['ledger'])}"
-    is_new = warning is not None and warning["at_s"] > status["updated_at_s"] - 2 * SAMPLE_S
+    is_new = warning is not None and warning["at_s"] > status["updated_at_s"] - within_s
     return _general(warning["text"]) if is_new else ""
 
 

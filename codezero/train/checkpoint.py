@@ -176,7 +176,9 @@ class CheckpointStore:
         kept = self._newest_first()
         rest = f"the last saved one is {kept[0].name}" if kept else "nothing was saved before"
         free_gib = shutil.disk_usage(self._folder).free / 2**30
-        reason = (error.strerror if isinstance(error, OSError) else None) or str(error).splitlines()[0]
+        # torch finishes its file after the write that failed, and tells of positions in it then.
+        cause = error.__context__ if isinstance(error.__context__, OSError) else error
+        reason = (cause.strerror if isinstance(cause, OSError) else None) or str(error).splitlines()[0]
         return (
             f"cannot save round {round_number} in {self._folder} ({reason}; {free_gib:.1f} GiB free); {rest}: free "
             "space or give another state_dir"

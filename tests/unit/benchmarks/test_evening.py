@@ -92,9 +92,9 @@ def test_messages_are_told_alike_whatever_their_numbers_and_paths():
         "status": {"ledger": "", "updated_at_s": 100.0},
         "last_warning": {"at_s": 90.0, "text": "cannot write /a/b-1/c.pt: 3.5 GiB are needed"},
     }
-    assert evening.trouble(run) == "cannot write …: … GiB are needed"
-    assert evening.trouble({**run, "status": {"ledger": "no answer from 0xab", "updated_at_s": 1}}) == (
+    assert evening.trouble(run, 20.0) == "cannot write …: … GiB are needed"
+    assert evening.trouble({**run, "status": {"ledger": "no answer from 0xab", "updated_at_s": 1}}, 20.0) == (
         "ledger: no answer from …"
     )
-    assert evening.trouble({**run, "last_warning": {"at_s": -900.0, "text": "old"}}) == ""
-    assert evening.trouble({**run, "running": False}) == "not running"
+    assert evening.trouble({**run, "last_warning": {"at_s": -900.0, "text": "old"}}, 20.0) == ""
+    assert evening.trouble({**run, "running": False}, 20.0) == "not running"
