@@ -38,6 +38,7 @@ TABLES = {
     "round": "round_table",
     "round-lora": "learn_table",
     "memory": "table",
+    "evening": "table",
     "decoding": "table",
     "saving": "table",
     "transfer": "table",

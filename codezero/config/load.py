@@ -128,6 +128,7 @@ def _one_line(error: Exception) -> str:
     while cause.__cause__ is not None:
         cause = cause.__cause__
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
+    lines = [line for line in lines if not line.endswith("raised while composing config:")]  # of a value in a file
     key = next((line.removeprefix("full_key: ") for line in lines if line.startswith("full_key: ")), "")
     return f"{key}: {lines[0]}" if key else lines[0] if lines else type(cause).__name__
 

@@ -2,7 +2,7 @@
 
 `python -m codezero.launch.prepare CHOICES key=value ...` imports torch, whose memory only the end of its process frees;
 the launcher runs for days and must not keep it. The choices are a JSON list of `Programs`. The last line of its output
-is the answer, a `Share` or an error in JSON.
+is the answer, a `MemoryShare` or an error in JSON.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import msgspec
 
 from codezero.config.load import load_config
 from codezero.errors import CodezeroError, ModelError
-from codezero.launch.several import Programs, Share
+from codezero.launch.several import MemoryShare, Programs
 from codezero.runtime.logs import quiet_libraries
 from codezero.runtime.stop import stop_with_parent
 
 
-def prepare(settings: Sequence[str], choices: Sequence[Programs], environment: Mapping[str, str]) -> Share:
+def prepare(settings: Sequence[str], choices: Sequence[Programs], environment: Mapping[str, str]) -> MemoryShare:
     """Prepares the models that programs with these settings load; returns the first of the choices that the memory of
     this machine, or of the GPU that the environment names, holds, and how it is shared.
 
@@ -44,7 +44,7 @@ def prepare(settings: Sequence[str], choices: Sequence[Programs], environment: M
     answer = json.loads(lines[-1])
     if "error" in answer:
         raise ModelError(answer["error"])
-    return msgspec.convert(answer, Share)
+    return msgspec.convert(answer, MemoryShare)
 
 
 def main() -> None:

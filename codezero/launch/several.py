@@ -36,7 +36,7 @@ class Programs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class MemoryShare:
     """The programs that memory holds, and the bytes that a node, and that one of the others, may plan with."""
 
     programs: Programs

@@ -34,8 +34,8 @@ from codezero.launch.launcher_log import LoggedConsole
 from codezero.launch.prepare import prepare
 from codezero.launch.several import (
     OF_EACH,
+    MemoryShare,
     Programs,
-    Share,
     environment_of,
     kept_in,
     own_settings,
@@ -61,7 +61,7 @@ _OF_SWARM = {
 
 Command = Callable[[str, int], Sequence[str]]
 """Returns a program's command line, for its name, such as `node-1`, and the rounds left to it (0: no limit)."""
-Prepare = Callable[[Sequence[str], Sequence[Programs], Mapping[str, str]], Share]
+Prepare = Callable[[Sequence[str], Sequence[Programs], Mapping[str, str]], MemoryShare]
 """The type of `prepare.prepare`."""
 _LOCAL = "preset=local"
 BOOTNODE, NODE, PROPOSER, VERIFIER = "bootnode", "node", "proposer", "verifier"

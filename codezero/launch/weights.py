@@ -13,7 +13,7 @@ from pathlib import Path
 from codezero.config import Backend, NodeConfig, ProposerBackend
 from codezero.errors import TrainingError
 from codezero.evaluate.build import judge_that_fits
-from codezero.launch.several import Programs, Share
+from codezero.launch.several import MemoryShare, Programs
 from codezero.llm import device as devices
 from codezero.llm import store
 from codezero.policy.build import plan_node
@@ -24,7 +24,7 @@ from codezero.train.method import free_room
 from codezero.verifier import build as verifying
 
 
-def prepare_for(config: NodeConfig, choices: Sequence[Programs]) -> Share:
+def prepare_for(config: NodeConfig, choices: Sequence[Programs]) -> MemoryShare:
     """Prepares, once, the models that the programs on this machine will load.
 
     Returns the share of the first of the choices that memory holds: an equal one, of which nodes get what the others do
@@ -36,7 +36,7 @@ def prepare_for(config: NodeConfig, choices: Sequence[Programs]) -> Share:
     return _share(config, choices[-1])
 
 
-def _share(config: NodeConfig, programs: Programs) -> Share:
+def _share(config: NodeConfig, programs: Programs) -> MemoryShare:
     device = devices.choose_device(config.model.device)
     free = free_room(config.train, device, config.state_dir).memory
     limited = config.train.memory_limit_gib > 0
@@ -68,4 +68,4 @@ def _share(config: NodeConfig, programs: Programs) -> Share:
             f"there is no room for {programs.all} programs that learn or propose: {needs}: start fewer "
             "(--nodes 1, --proposers 0 or both; --local is one alone), or free memory"
         ) from error
-    return Share(programs=programs, node_bytes=share, other_bytes=equal)
+    return MemoryShare(programs=programs, node_bytes=share, other_bytes=equal)

@@ -20,7 +20,7 @@ from codezero.errors import ConfigError, ModelError, NetworkError, StateError, T
 from codezero.launch import hosting
 from codezero.launch import up as swarm
 from codezero.launch.prepare import prepare
-from codezero.launch.several import Programs, Share
+from codezero.launch.several import MemoryShare, Programs
 from codezero.launch.up import UpOptions, choices
 from codezero.launch.weights import prepare_for
 from codezero.proposer import build
@@ -33,14 +33,14 @@ ROOT = Path(__file__).parents[3]
 LAUNCHER = """\
 import os, sys
 from pathlib import Path
-from codezero.launch.several import Share
+from codezero.launch.several import MemoryShare
 from codezero.launch.up import UpOptions, up
 folder, nodes, proposers, verifiers, rounds, script, *settings = sys.argv[1:]
 def prepare(settings, choices, environment):
     kept = choices[int(os.environ.get("HELD", 0))]
     gpu = environment.get("CUDA_VISIBLE_DEVICES")
     print("prepared", kept.nodes, kept.proposers, kept.verifiers, gpu, *settings)
-    return Share(programs=kept, node_bytes=1 << 30, other_bytes=1 << 30)
+    return MemoryShare(programs=kept, node_bytes=1 << 30, other_bytes=1 << 30)
 sys.exit(up(
     UpOptions(
         folder=Path(folder), nodes=int(nodes), proposers=int(proposers), with_verifier=verifiers == "1",
@@ -435,7 +435,7 @@ def test_memory_is_shared_out_and_a_limit_is_each_nodes_own(tmp_path):
     assert 0.5 < shared / (alone / 4) < 2  # other programs come and go
     many = Programs(nodes=4, proposers=1, verifiers=1)
     limited = prepare_for(load_config([*settings, "train.memory_limit_gib=3"]), [many])
-    assert limited == Share(programs=many, node_bytes=3 << 30, other_bytes=3 << 30)
+    assert limited == MemoryShare(programs=many, node_bytes=3 << 30, other_bytes=3 << 30)
 
 
 def test_proposer_and_test_writer_take_their_part_of_the_memory_before_nodes_share_the_rest(tmp_path, monkeypatch):
@@ -498,7 +498,7 @@ def test_the_process_that_prepares_gives_its_answer_or_its_error(tmp_path):
     model = save_tiny(tmp_path / "model")
     settings = [f"model.name={model}", f"evaluator.model={model}", "model.device=cpu", "train.memory_limit_gib=3"]
     many = Programs(nodes=4, proposers=1, verifiers=1)
-    assert prepare(settings, [many], os.environ) == Share(programs=many, node_bytes=3 << 30, other_bytes=3 << 30)
+    assert prepare(settings, [many], os.environ) == MemoryShare(programs=many, node_bytes=3 << 30, other_bytes=3 << 30)
     with pytest.raises(ModelError, match=f"folder {tmp_path} lacks config.json"):
         prepare([*settings, f"evaluator.model={tmp_path}"], [Programs(nodes=2)], os.environ)
 
