@@ -119,7 +119,7 @@ def up(options: UpOptions, command: Command | None = None, prepare: Prepare = pr
         )
         options = replace(options, nodes=options.nodes or max(2, len(gpus)))
         if share.programs != wanted:
-            console.line("memory does not hold what is the default, two nodes and a proposer: fewer are started")
+            console.line("memory does not hold what is the default, two nodes and those beside them: fewer are started")
             options = replace(options, nodes=share.programs.nodes, proposers=share.programs.proposers)
         swarm_file.write(hosting.swarm_path(folder), swarm)
         threads = threads_of_each(config, options.nodes + options.proposers + options.with_verifier)
