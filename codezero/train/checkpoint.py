@@ -195,7 +195,7 @@ def newest_weights(folder: Path, known: int) -> tuple[int, dict[str, torch.Tenso
         try:
             return int(_read_manifest(path)["round"]), saved_weights(path)
         except _DAMAGED as error:
-            logger.warning("%s cannot be read (%s): an earlier one is used until there is a newer one", path, error)
+            logger.warning("%s cannot be read (%s). Nothing has to be done: an earlier one is used", path, error)
     return None
 
 

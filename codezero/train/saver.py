@@ -109,7 +109,7 @@ class BackgroundSaver:
             if last:
                 raise
             self._unsaved = self._unsaved or finished
-            logger.warning("%s. The node continues, and tries again after each round", error)
+            logger.warning("%s. Training is not affected: the node tries again after each round", error)
             return
         self._writing, self._saved_as_of_s = None, began_s
         waited_s = self._clock() - asked_s

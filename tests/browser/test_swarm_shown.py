@@ -21,7 +21,7 @@ from tests.builders import save_tiny
 from tests.e2e.test_swarm import ROOT, wait_until
 from tests.unit.publish.push_hub import TOKEN, push_hub
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(800)]
 NODES = ("node-1", "node-2")
 
 
@@ -92,6 +92,7 @@ def test_a_swarm_is_shown_by_everything_at_once(tmp_path, pictures, visit):
                 "train.method=lora",
                 "rollout.max_new_tokens=64",
                 "swarm.num_local=2",
+                "rollout.num_generations=4",
                 "probe.share=0",
                 "proposer.max_new_tokens=64",
             ),
@@ -100,7 +101,7 @@ def test_a_swarm_is_shown_by_everything_at_once(tmp_path, pictures, visit):
         )
         arguments = ("--nodes", 2, "--folder", folder, *settings)
         with program("swarm", "up", *arguments, HUGGINGFACE_ACCESS_TOKEN=TOKEN):
-            wait_until(lambda: all(num_rounds(folder, node) >= 2 for node in NODES), timeout_s=240)
+            wait_until(lambda: all(num_rounds(folder, node) >= 2 for node in NODES), timeout_s=480)
             assert_shown_while_it_runs(folder, port, pictures, visit)
             wait_until(lambda: hub.commits, timeout_s=60)
     assert_shown_after(folder, tmp_path / "report.html", visit)

@@ -1,6 +1,5 @@
 """Solutions that try to get out, to do harm, or to pass without being right. Everything here is bounded."""
 
-import glob
 import os
 import socket
 import tempfile
@@ -254,17 +253,13 @@ def test_nothing_can_be_written_outside_its_folder(path):
     assert not os.path.exists(path)
 
 
-def test_its_folder_is_empty_its_own_and_gone_afterwards():
+def test_its_folder_is_empty_its_own_and_gone_afterwards(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     assert answer("os.listdir('.')") == "[]"
     assert answer("open('a', 'w').write('abc')") == "3"
-    before = sandbox_folders()
     code = "def f(x):\n    open('mark', 'x').write('x')\n    return x + 1"
     assert [result.outcome for result in results_of(code)] == [CaseOutcome.PASS, CaseOutcome.FAIL]  # it is there by now
-    assert sandbox_folders() == before
-
-
-def sandbox_folders():
-    return set(glob.glob(os.path.join(tempfile.gettempdir(), "codezero-sandbox-*")))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_link_out_of_its_folder_leads_nowhere(tmp_path):

@@ -132,7 +132,7 @@ def test_a_full_disk_is_told_and_tried_again_and_loses_nothing(tmp_path, caplog)
     store.fault = CheckpointError("cannot save round 3: free space")
     saver.offer(finished(3))
     saver.before_update()
-    assert "cannot save round 3: free space. The node continues, and tries again after each round" in caplog.text
+    assert "cannot save round 3: free space. Training is not affected: the node tries again" in caplog.text
     assert rounds(tmp_path) == [1, 2]
     store.fault = None
     play(saver, clock, 4, 1)

@@ -81,9 +81,10 @@ def test_a_proposer_shows_its_level_and_what_is_known_of_each():
 def test_a_proposer_with_a_test_writer_shows_what_its_cases_are_worth():
     batches = [test_batches.report(1, writer=test_batches.WRITER)]
     page = shown(proposer(batches=batches), 120, 30)
-    assert "Cases      31, 12 valid  discriminating: 3 or more in 1 of 3 problems, none in 1" in page
+    cases = "Cases      31 by batch 5 of the test writer, 12 valid"
+    assert f"{cases}  discriminating: 3 or more in 1 of 3 problems, none in 1" in page
     page = shown(proposer(batches=batches), 70, 30)
-    assert page[page.index("Cases      31, 12 valid") + 1].strip().startswith("discriminating: 3 or more in 1 of 3")
+    assert page[page.index(cases) + 1].strip().startswith("discriminating: 3 or more in 1 of 3")
 
 
 def test_a_test_writer_shows_its_reward_beside_the_base_rates():
