@@ -88,18 +88,18 @@ def held_out(count: int) -> list[Task]:
     return list(found.values())
 
 
-def tokenizer() -> PreTrainedTokenizerFast:
+def tokenizer(characters: str = CHARACTERS) -> PreTrainedTokenizerFast:
     """One token a character."""
-    core = Tokenizer(models.WordLevel({text: i for i, text in enumerate([PAD, END, *CHARACTERS])}, unk_token=PAD))
+    core = Tokenizer(models.WordLevel({text: i for i, text in enumerate([PAD, END, *characters])}, unk_token=PAD))
     core.pre_tokenizer = pre_tokenizers.Split(Regex("."), "isolated")
     core.decoder = decoders.Fuse()
     return PreTrainedTokenizerFast(tokenizer_object=core, eos_token=END, pad_token=PAD)
 
 
-def blank(seed: int) -> LoadedModel:
+def blank(seed: int, characters: str = CHARACTERS) -> LoadedModel:
     """A model with random weights."""
     torch.manual_seed(seed)
-    made = tokenizer()
+    made = tokenizer(characters)
     config = Qwen2Config(vocab_size=len(made), num_key_value_heads=4, tie_word_embeddings=True, **SHAPE)
     end = made.eos_token_id
     return LoadedModel(
@@ -116,13 +116,8 @@ def beginner(seed: int, share: float) -> LoadedModel:
     for step in range(20_000):
         if step % LOOKS == 0 and solved(made, asked, torch.Generator().manual_seed(step)) >= share:
             return made
-        rows = [_solution(made, task(rng)) for _ in range(BATCH)]
-        width = max(len(ids) for ids, _ in rows)
-        ids = torch.tensor([ids + [made.pad_id] * (width - len(ids)) for ids, _ in rows])
-        labels = torch.tensor([[-100] * size + ids[size:] + [-100] * (width - len(ids)) for ids, size in rows])
-        made.model(input_ids=ids, labels=labels).loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
+        shown = [task(rng) for _ in range(BATCH)]
+        supervise(made, optimizer, [(one.question, one.tests) for one in shown])
     raise SystemExit(f"the model does not learn to solve {share:.0%}: a fault of this benchmark")
 
 
@@ -137,18 +132,33 @@ def kept_beginner(seed: int, share: float, folder: Path) -> LoadedModel:
     return made
 
 
-def _solution(made: LoadedModel, one: Task) -> tuple[list[int], int]:
-    """A question with its answer, and the length of the question, in tokens."""
-    question = made.encode_text(one.question)
-    return [*question, *made.encode_text(one.tests), *made.end_ids], len(question)
+def supervise(made: LoadedModel, optimizer: torch.optim.Optimizer, pairs: Sequence[tuple[str, str]]) -> None:
+    """One step on the answers of pairs of prompt and answer."""
+    rows = [(made.encode_text(asked), [*made.encode_text(answer), *made.end_ids]) for asked, answer in pairs]
+    width = max(len(asked) + len(answer) for asked, answer in rows)
+    ids, labels = [], []
+    for asked, answer in rows:
+        rest = width - len(asked) - len(answer)
+        ids.append([*asked, *answer, *[made.pad_id] * rest])
+        labels.append([*[-100] * len(asked), *answer, *[-100] * rest])
+    made.model(input_ids=torch.tensor(ids), labels=torch.tensor(labels)).loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
 
 
 def sample(made: LoadedModel, tasks: Sequence[Task], num: int, rng: torch.Generator) -> list[list[SampledTokens]]:
     """Draws `num` answers to each task at T=1."""
+    return complete(made, [one.question for one in tasks], num, rng)
+
+
+def complete(
+    made: LoadedModel, prompts: Sequence[str], num: int, rng: torch.Generator, longest: int = MAX_ANSWER
+) -> list[list[SampledTokens]]:
+    """Draws `num` completions of at most `longest` tokens of each prompt at T=1."""
     request = SampleRequest(
-        prompts=[made.encode_text(one.question) for one in tasks],
+        prompts=[made.encode_text(one) for one in prompts],
         num_generations=num,
-        params=SamplingParams(max_new_tokens=MAX_ANSWER),
+        params=SamplingParams(max_new_tokens=longest),
         end_ids=made.end_ids,
         pad_id=made.pad_id,
         generator=rng,
@@ -162,6 +172,6 @@ def text_of(made: LoadedModel, tokens: SampledTokens) -> str:
 
 def solved(made: LoadedModel, tasks: Sequence[Task], rng: torch.Generator) -> float:
     """The share of tasks that one answer at T=1 solves."""
-    answers = sample(made, tasks, 1, rng)
-    right = sum(text_of(made, given) == one.tests for (given,), one in zip(answers, tasks, strict=True))
+    given = sample(made, tasks, 1, rng)
+    right = sum(text_of(made, found) == one.tests for (found,), one in zip(given, tasks, strict=True))
     return right / len(tasks)
