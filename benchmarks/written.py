@@ -11,15 +11,19 @@ solutions; one whose cases refuse everything, being invalid, nothing.
 
 Counts of a problem: `answers`, each [readable cases, valid ones, whether the solution in the prompt is right, whether
 it passes all readable cases]; `wrong` solutions, and those of them that a valid case `rejected`; `chosen`, the
-probability that the choice is right, by way of choosing, and of one drawn at random.
+probability that the choice is right, by way of choosing, and of one drawn at random; `judged`, for each of `JUDGES` how
+it orders the right and the wrong of the solutions that pass the shown tests: [pairs in the right order and half of the
+ties, twice, pairs twice]. That is what would be gained where neither a reference nor more tests are at hand: each
+answer counts as a writer of its own, and a result is agreed on if more than one writer gives it for an input and no
+other result as often.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence, Set
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -36,7 +40,7 @@ from codezero.evaluate.solved import WAYS, chosen
 from codezero.observe.probes import percent, points
 from codezero.prompts import solver, verifier
 from codezero.types import CaseOutcome
-from codezero.verifier.jobs import Trial
+from codezero.verifier.jobs import Trial, TriedProgram
 from codezero.verifier.trial import try_cases
 
 VALID = Target(figure="valid cases", at_least=0.3)
@@ -45,6 +49,13 @@ SPREAD = 0.35
 """The standard deviation over problems of that difference, for the power."""
 SECONDS = 20.0
 DRAWN = "drawn"
+JUDGES = {
+    "runs": "the share of inputs like the shown ones that it has a result for",
+    "agreement": "the share of its results on these that are those of most other solutions",
+    "cases": "the share of results agreed on by two writers that it gives",
+    "both": "agreement of solutions, and where it is equal that of writers",
+}
+"""The ways to order solutions without a reference, in words."""
 
 
 def tried(known: Known, given: Mapping[str, Sequence[Mapping[str, Any]]], name: str) -> Counts:
@@ -68,6 +79,7 @@ def tried(known: Known, given: Mapping[str, Sequence[Mapping[str, Any]]], name: 
         {case for case, outcome in zip(readable, one.cases, strict=True) if outcome is CaseOutcome.PASS}
         for one in found.programs
     ]
+    agreed = agreed_on([[case for case in row["written"] if case in readable] for row in rows], readable, found.inputs)
     valid, answers = passed[0], []
     for subject, passes in zip(rows, passed[1:], strict=True):
         for row in rows if subject["in_prompt"] else ():
@@ -80,7 +92,49 @@ def tried(known: Known, given: Mapping[str, Sequence[Mapping[str, Any]]], name: 
         "rejected": sum(not valid <= passes for passes in wrong),
         "chosen": {way: chosen(given[name], way) for way in WAYS}
         | {DRAWN: fmean(float(row["passed"]) for row in given[name])},
+        "judged": judged(found.programs[1:], [row["passed"] for row in rows], passed[1:], agreed),
     }
+
+
+def agreed_on(written: Sequence[Sequence[str]], cases: Sequence[str], inputs: Sequence[int]) -> set[str]:
+    """Returns the cases on which several writers agree, and no more of them on another result for that input."""
+    votes = Counter(case for own in written for case in set(own))
+    by_input = defaultdict(list)
+    for case, number in zip(cases, inputs, strict=True):
+        by_input[number].append(case)
+    agreed = set()
+    for same in by_input.values():
+        first, *others = sorted(same, key=lambda case: -votes[case])
+        if votes[first] > max([1, *(votes[case] for case in others)]):
+            agreed.add(first)
+    return agreed
+
+
+def judged(
+    programs: Sequence[TriedProgram], right: Sequence[bool], passed: Sequence[Set[str]], agreed: Set[str]
+) -> dict[str, tuple[int, int]]:
+    """Returns how each of `JUDGES` orders pairs of a right and a wrong solution that pass the shown tests."""
+    usual = [
+        Counter(filter(None, results)).most_common(1) for results in zip(*(one.values for one in programs), strict=True)
+    ]
+    scores = []
+    for one, passes, is_right in zip(programs, passed, right, strict=True):
+        if not one.passes_shown:
+            continue
+        agreement = mean_of([best[0][0] == value for best, value in zip(usual, one.values, strict=True) if best])
+        cases = mean_of([case in passes for case in agreed])
+        runs = mean_of([value != "" for value in one.values])
+        scores.append((is_right, {"runs": runs, "agreement": agreement, "cases": cases, "both": (agreement, cases)}))
+    found = {}
+    for way in JUDGES:
+        pairs = [(good[way], bad[way]) for yes, good in scores for no, bad in scores if yes and not no]
+        ordered = sum(2 * (good > bad) + (good == bad) for good, bad in pairs)
+        found[way] = (ordered, 2 * len(pairs))
+    return found
+
+
+def mean_of(values: Sequence[bool]) -> float:
+    return fmean(values) if values else 0.0
 
 
 def table(results: Mapping[str, Result]) -> str:
@@ -115,10 +169,13 @@ def table(results: Mapping[str, Result]) -> str:
         gain = bootstrap([value - base for value, base in zip(values, drawn, strict=True)])
         interval = f"{points(gain.value)} points [{points(gain.low)}, {points(gain.high)}]"
         chosen_rows.append([text, percent(fmean(values)), interval])
+    judges = [[text, share(tuple(one["judged"][way]) for one in problems)] for way, text in JUDGES.items()]
+    with_pairs = sum(one["judged"]["runs"][1] > 0 for one in problems)
     return "\n\n".join(
         [
             markdown(["what was written", "share"], rows),
             markdown(["the solution chosen", "right", "to one drawn at random"], chosen_rows),
+            markdown([f"orders right and wrong solutions of {with_pairs} problems by", "AUC"], judges),
         ]
     )
 
