@@ -7,14 +7,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors import safe_open
 
-from codezero.llm import store
 from codezero.train.checkpoint import CheckpointStore
 from tests.e2e.test_node import REPORT_KEYS
 
 ROOT = Path(__file__).parent.parent.parent
-MODEL = "Qwen2.5-Coder-0.5B-Instruct"
 
 pytestmark = [pytest.mark.slow, pytest.mark.real_model]
 
@@ -30,7 +27,7 @@ def run_one_round(folder):
         "model.device=cpu",
     )
     done = subprocess.run(
-        [sys.executable, "-m", "codezero", "run", "preset=local", "train.method=full", "rounds=1", *settings, *small],
+        [sys.executable, "-m", "codezero", "run", "preset=local", "rounds=1", *settings, *small],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -54,13 +51,12 @@ def test_one_real_round_changes_the_weights_reports_all_and_resumes(tmp_path):
 
     saved = CheckpointStore(tmp_path / "state" / "checkpoints").load_latest()
     assert (saved.round, saved.learner["learner"]["policy_version"]) == (1, 1)
-    assert sum(weight.numel() for weight in saved.learner["weights"].values()) == 494_032_768
-    with safe_open(store.prepare(MODEL, "~/.cache/codezero") / "model.safetensors", "pt") as original:
-        for name in ("model.embed_tokens.weight", "model.layers.0.mlp.up_proj.weight", "model.norm.weight"):
-            before, after = original.get_tensor(name).float(), saved.learner["weights"][name]
-            # Adam's first step moves a weight by about the learning rate, 1e-6, in whichever direction
-            assert 0 < (after - before).abs().max() < 1e-5, name
-            assert torch.isfinite(after).all()
+    from_zero = [weight for name, weight in saved.learner["weights"].items() if "lora_B" in name]
+    assert len(from_zero) == 24 * 7  # linear layers in 24 blocks
+    for weight in from_zero:
+        # Adam's first step moves a weight by about the learning rate, 1e-4, in whichever direction
+        assert 0 < weight.abs().max() < 1e-3
+        assert torch.isfinite(weight).all()
     del saved
 
     assert "continuing" in run_one_round(tmp_path)
