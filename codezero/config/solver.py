@@ -125,8 +125,10 @@ class RolloutConfig:
 
     def engine_on(self, device_type: str) -> RolloutEngine:
         """Returns the engine on a kind of device, which is never auto."""
-        if self.engine is not RolloutEngine.auto:
-            return self.engine
+        return self.auto_on(device_type) if self.engine is RolloutEngine.auto else self.engine
+
+    def auto_on(self, device_type: str) -> RolloutEngine:
+        """Returns the engine that auto stands for on a kind of device."""
         continuous = device_type == "cuda" and self.keeps_all
         return RolloutEngine.continuous if continuous else RolloutEngine.transformers
 

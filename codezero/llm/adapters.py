@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from peft.tuners.lora import Linear
+from peft.tuners.lora import Linear, LoraLayer
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
@@ -65,6 +65,12 @@ class AdaptedForward:
             x, base.weight, base.bias, down, up, layer.scaling[name]
         )
         return found
+
+
+def active_adapter(model: nn.Module) -> str | None:
+    """Returns the name of the adapters that a peft model computes with; None while they are disabled."""
+    layer = next(one for one in model.modules() if isinstance(one, LoraLayer))
+    return None if layer.disable_adapters else str(layer.active_adapters[0])
 
 
 def fuse_adapters(model: nn.Module) -> None:

@@ -18,6 +18,7 @@ import torch
 
 import codezero
 from codezero.errors import RolloutError, told_as
+from codezero.llm.adapters import active_adapter
 from codezero.llm.llama_files import write_adapter, write_base
 from codezero.llm.llama_library import PACKAGE, has_llama_cpp
 from codezero.llm.llama_sampler import Request
@@ -63,17 +64,19 @@ class LlamaCppEngine:
             write_base(model_folder, self.base)
 
     def sample_groups(self, model: Any, request: SampleRequest) -> list[list[SampledTokens]]:
-        """Samples as `llm.sample.sample_groups` does; of `model` it uses the adapters only, and `pad_id` not at all.
+        """Samples as `llm.sample.sample_groups` does; of `model` it uses the active adapters only, and `pad_id` not at
+        all.
         Raises RolloutError: the adapters cannot be written, or none of `TRIES` processes gives rollouts."""
         if not request.prompts:
             return []
-        adapter = self._folder / "adapter.gguf"
-        with told_as(*self._trouble):
-            write_adapter(model, adapter)
+        adapter, path = active_adapter(model), self._folder / "adapter.gguf"
+        if adapter is not None:
+            with told_as(*self._trouble):
+                write_adapter(model, path, adapter)
         params = request.params
         message = Request(
             base=str(self.base),
-            adapter=str(adapter),
+            adapter=str(path) if adapter is not None else None,
             prompts=[list(prompt) for prompt in request.prompts],
             num_generations=request.num_generations,
             max_new_tokens=params.max_new_tokens,

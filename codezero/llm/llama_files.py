@@ -53,17 +53,18 @@ def write_base(folder: Path, path: Path) -> None:
     os.replace(building, path)
 
 
-def write_adapter(model: Any, path: Path) -> None:
-    """Writes the LoRA adapters of a peft model to `path`, in float32. Raises OSError: it cannot be written."""
+def write_adapter(model: Any, path: Path, adapter: str) -> None:
+    """Writes the LoRA adapters of this name of a peft model to `path`, in float32. Raises OSError: it cannot be
+    written."""
     config = model.config.to_dict()
     architecture = _architecture(config)
-    lora = model.peft_config["default"]
+    lora = model.peft_config[adapter]
     names = gguf.get_tensor_name_map(architecture, config["num_hidden_layers"])
     writer = gguf.GGUFWriter(path, gguf.MODEL_ARCH_NAMES[architecture])
     writer.add_type(gguf.GGUFType.ADAPTER)
     writer.add_string(gguf.Keys.Adapter.TYPE, "lora")
     writer.add_float32(gguf.Keys.Adapter.LORA_ALPHA, lora.lora_alpha)
-    for name, weight in _adapter_weights(model):
+    for name, weight in _adapter_weights(model, adapter):
         layer, side = name.rsplit(".", 1)
         values = weight.detach().float().cpu()
         if side == "lora_b":  # it has the rows of the layer's own weight
@@ -127,11 +128,11 @@ def _tensors(files: list[Path]) -> Iterator[tuple[str, Tensor]]:
                 yield name, opened.get_tensor(name)
 
 
-def _adapter_weights(model: Any) -> Iterator[tuple[str, Tensor]]:
+def _adapter_weights(model: Any, adapter: str) -> Iterator[tuple[str, Tensor]]:
     for name, module in model.get_base_model().named_modules():
         if hasattr(module, "lora_A"):
-            yield f"{name}.lora_a", module.lora_A["default"].weight
-            yield f"{name}.lora_b", module.lora_B["default"].weight
+            yield f"{name}.lora_a", module.lora_A[adapter].weight
+            yield f"{name}.lora_b", module.lora_B[adapter].weight
 
 
 def _source(path: Path) -> str:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import torch
 
-from codezero.config import ModelConfig, TrainConfig, TrainMethod
+from codezero.config import ModelConfig, RolloutEngine, TrainConfig, TrainMethod
 from codezero.errors import ModelError
 from codezero.llm import device as devices
 from codezero.llm.load import LoadedModel, load_model
@@ -18,7 +18,7 @@ from codezero.runtime.console import Console
 from codezero.train import memory
 from codezero.train.batch import TextEncoder
 from codezero.train.learner import GrpoLearner
-from codezero.train.memory import GIB, Workload
+from codezero.train.memory import GIB, MemoryEstimate, Workload
 from codezero.train.method import apply_lora
 from codezero.types import Task
 from codezero.workers.pool import WORKER_BYTES
@@ -66,10 +66,29 @@ class Writing:
     is_trained: bool
     beside: TrainConfig | None = None
     """The settings of further adapters that are trained on the same model in turn; None without any."""
+    engine: RolloutEngine = RolloutEngine.transformers
 
 
 def num_bytes(folder: Path, writing: Writing, dtype: torch.dtype, device: torch.device) -> int:
     """Returns the peak memory in bytes of a node that writes with the model in this folder."""
+    plan = _estimate(folder, writing, writing.train, dtype, device)
+    if not writing.is_trained:
+        return plan.solve
+    if writing.beside is None:
+        return plan.peak
+    other = _estimate(folder, writing, writing.beside, dtype, device)
+    return max(plan.peak, other.peak) + other.optimizer + other.gradients  # adapters are as large as their gradients
+
+
+def cache_bytes(folder: Path, writing: Writing, dtype: torch.dtype, device: torch.device) -> int:
+    """Returns the most bytes of the key-value cache of the node's rollout engine: twice what is planned, as for a
+    solver by llama.cpp, whose process ends at its limit."""
+    return 2 * _estimate(folder, writing, writing.train, dtype, device).kv_cache
+
+
+def _estimate(
+    folder: Path, writing: Writing, train: TrainConfig, dtype: torch.dtype, device: torch.device
+) -> MemoryEstimate:
     load = Workload(
         num_local=writing.num_groups,
         num_external=0,
@@ -80,15 +99,9 @@ def num_bytes(folder: Path, writing: Writing, dtype: torch.dtype, device: torch.
         device_type=device.type,
         evaluator_bytes=0,
         workers_bytes=0 if device.type == "cuda" else WORKER_BYTES,
+        engine=writing.engine,
     )
-    shape = memory.read_shape(folder)
-    plan = memory.estimate(shape, TrainMethod.lora, writing.train, load)
-    if not writing.is_trained:
-        return plan.solve
-    if writing.beside is None:
-        return plan.peak
-    other = memory.estimate(shape, TrainMethod.lora, writing.beside, load)
-    return max(plan.peak, other.peak) + other.optimizer + other.gradients  # adapters are as large as their gradients
+    return memory.estimate(memory.read_shape(folder), TrainMethod.lora, train, load)
 
 
 def load_writer(
@@ -129,9 +142,15 @@ def prepare_device(config: ModelConfig) -> torch.device:
 
 
 def make_learner(
-    weights: LoadedModel, train: TrainConfig, *, max_new_tokens: int, temperature: float, progress: Progress
+    weights: LoadedModel,
+    train: TrainConfig,
+    *,
+    max_new_tokens: int,
+    temperature: float,
+    progress: Progress,
+    engine: RolloutEngine = RolloutEngine.transformers,
 ) -> GrpoLearner:
-    """Returns the learner of the model's adapters, which trains on own texts only, as they were sampled."""
+    """Returns the learner of the model's adapters, which trains on own texts only, as `engine` sampled them."""
 
     def never_asked(task: Task) -> Sequence[int]:
         raise AssertionError("own texts come with the tokens of their prompts")
@@ -143,4 +162,4 @@ def make_learner(
         max_prompt_length=PROMPT_TOKENS,
         max_completion_length=max_new_tokens,
     )
-    return GrpoLearner(weights.model, encoder, train, temperature=temperature, progress=progress)
+    return GrpoLearner(weights.model, encoder, train, temperature=temperature, engine=engine, progress=progress)

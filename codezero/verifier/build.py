@@ -5,15 +5,16 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from codezero.config import NodeConfig, RolloutEngine, TaskDraw, TrainConfig, TrainMethod
 from codezero.llm import device as devices
-from codezero.llm import store
+from codezero.llm import engines, store
 from codezero.llm.load import LoadedModel
-from codezero.llm.sample import sample_groups
+from codezero.llm.sample import SampleGroups, sample_groups
 from codezero.observe.probes import PAIR
 from codezero.policy import writer
 from codezero.policy.build import held_out_for, make_probe
@@ -66,7 +67,30 @@ def solver_weights(config: NodeConfig, model: LoadedModel) -> AbstractContextMan
 def num_bytes(config: NodeConfig, device: torch.device) -> int:
     """Returns the peak memory in bytes of a test writer. Raises ModelError: weights are not available."""
     folder = store.prepare(config.model.name, config.model.cache_dir)
-    return writer.num_bytes(folder, _writing(config), devices.choose_dtype(config.model.dtype, device), device)
+    return writer.num_bytes(folder, _writing(config, device), devices.choose_dtype(config.model.dtype, device), device)
+
+
+def engine_of(config: NodeConfig, device: torch.device) -> RolloutEngine:
+    """Returns the engine that samples solutions and test cases: the configured one, or that of auto in place of one
+    that takes the adapters of one role only."""
+    engine = config.rollout.engine_on(device.type)
+    if engine in (RolloutEngine.vllm, RolloutEngine.remote):
+        return config.rollout.auto_on(device.type)
+    return engine
+
+
+def make_sampler(config: NodeConfig, device: torch.device, folder: Path, console: Console) -> SampleGroups:
+    """Returns the rollout engine, which writes into `folder`. Raises RolloutError: it does not sample here."""
+    wanted, engine = config.rollout.engine, engine_of(config, device)
+    if wanted not in (engine, RolloutEngine.auto):
+        console.line(
+            f"sampler: {engine.value}, since rollout.engine={wanted.value} takes the adapters of one role only"
+        )
+    engines.require(engine, device)
+    model_folder = store.prepare(config.model.name, config.model.cache_dir)
+    dtype = devices.choose_dtype(config.model.dtype, device)
+    cache_bytes = writer.cache_bytes(model_folder, _writing(config, device), dtype, device)
+    return engines.make_engine(wanted, engine, model_folder, folder / "sampler", cache_bytes)
 
 
 def load(config: NodeConfig, console: Console) -> LoadedModel:
@@ -76,7 +100,7 @@ def load(config: NodeConfig, console: Console) -> LoadedModel:
     loaded = writer.load_writer(
         name,
         store.prepare(name, config.model.cache_dir, report=console.line),
-        _writing(config),
+        _writing(config, device),
         devices.choose_dtype(config.model.dtype, device),
         device,
         free_room(config.train, device, config.state_dir).memory,
@@ -90,7 +114,7 @@ def load(config: NodeConfig, console: Console) -> LoadedModel:
     return loaded
 
 
-def _writing(config: NodeConfig) -> Writing:
+def _writing(config: NodeConfig, device: torch.device) -> Writing:
     return Writing(
         role="test writer",
         num_groups=config.verifier.batch_size,
@@ -99,6 +123,7 @@ def _writing(config: NodeConfig) -> Writing:
         train=train_config(config),
         is_trained=True,
         beside=solver_train_config(config) if config.verifier.train_solver else None,
+        engine=engine_of(config, device),
     )
 
 
@@ -108,11 +133,13 @@ def make_tasks(config: NodeConfig) -> Mixture:
     return make_task_source(replace(config.tasks, draw=TaskDraw.uniform), config.seed)
 
 
-def make_solver(config: NodeConfig, model: LoadedModel, progress: Progress) -> PolicySolver:
+def make_solver(
+    config: NodeConfig, model: LoadedModel, progress: Progress, sample: SampleGroups = sample_groups
+) -> PolicySolver:
     """Returns the solver that writes candidates."""
     rollout = replace(config.rollout)
     rollout.num_generations = config.verifier.num_candidates  # not by keyword: a solver's settings refuse 1
-    return PolicySolver(model, rollout, seed=config.seed, peer_id="self", progress=progress)
+    return PolicySolver(model, rollout, seed=config.seed, peer_id="self", progress=progress, sample=sample)
 
 
 def make_solver_learner(config: NodeConfig, model: LoadedModel, progress: Progress) -> GrpoLearner:
@@ -124,10 +151,13 @@ def make_solver_learner(config: NodeConfig, model: LoadedModel, progress: Progre
             max_new_tokens=config.rollout.max_new_tokens,
             temperature=config.rollout.temperature,
             progress=progress,
+            engine=engine_of(config, model.model.device),
         )
 
 
-def make_solver_probe(config: NodeConfig, model: LoadedModel, workers: Workers, progress: Progress) -> Probe | None:
+def make_solver_probe(
+    config: NodeConfig, model: LoadedModel, workers: Workers, progress: Progress, sample: SampleGroups
+) -> Probe | None:
     """Returns the probe that measures the solver's adapters; None if they are not trained, or not measured."""
     return make_probe(
         config,
@@ -136,8 +166,8 @@ def make_solver_probe(config: NodeConfig, model: LoadedModel, workers: Workers, 
         PAIR,
         workers,
         progress,
-        engine=RolloutEngine.transformers,
-        sample=sample_groups,
+        engine=engine_of(config, model.model.device),
+        sample=sample,
         rows=config.verifier.batch_size * config.verifier.num_candidates,
         turn=partial(solver_weights, config, model),
     )

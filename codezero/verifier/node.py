@@ -63,13 +63,16 @@ class VerifierNode:
         model = build.load(config, self._console)
         state.bind_settings(self._folder, bound)  # from here on a proposer can follow it
         self._status.update(model=model.name, method=TrainMethod.lora.value, group_size=config.verifier.num_generations)
-        self._solver = build.make_solver(config, model, self._monitor.progress)
+        device = model.model.device
+        sample = build.make_sampler(config, device, self._folder, self._console)
+        self._solver = build.make_solver(config, model, self._monitor.progress, sample)
         self._writer = CaseWriter(
             model,
             num_generations=config.verifier.num_generations,
             temperature=config.verifier.temperature,
             seed=config.seed,
             progress=self._monitor.progress,
+            sample=sample,
         )
         self._learner = writer.make_learner(
             model,
@@ -77,6 +80,7 @@ class VerifierNode:
             max_new_tokens=MAX_NEW_TOKENS,
             temperature=config.verifier.temperature,
             progress=self._monitor.progress,
+            engine=build.engine_of(config, device),
         )
         solver_weights = partial(build.solver_weights, config, model)
         examiner = Examiner(
@@ -87,7 +91,7 @@ class VerifierNode:
         if config.verifier.train_solver:
             learner = build.make_solver_learner(config, model, self._monitor.progress)
             self._learning_solver = LearningSolver(candidates, workers, learner, solver_weights)
-        probe = build.make_solver_probe(config, model, workers, self._monitor.progress)
+        probe = build.make_solver_probe(config, model, workers, self._monitor.progress, sample)
         self._measuring = Measuring(probe, self._checkpoints, self._folder, self._console, self._status)
         self._stages = VerifierStages(
             problems=Problems(self._tasks, workers),

@@ -85,10 +85,17 @@ class CaseWriter:
     """Writes test cases. Its random state is its own, so that a resumed node writes alike."""
 
     def __init__(
-        self, model: LoadedModel, *, num_generations: int, temperature: float, seed: int, progress: Progress
+        self,
+        model: LoadedModel,
+        *,
+        num_generations: int,
+        temperature: float,
+        seed: int,
+        progress: Progress,
+        sample: SampleGroups = sample_groups,
     ) -> None:
         self._model, self._num_generations, self._temperature = model, num_generations, temperature
-        self._progress, self._sample = progress, WithinMemory(sample_groups)
+        self._progress, self._sample = progress, WithinMemory(sample)
         self._generator = torch.Generator(device=model.model.device).manual_seed(seed)
         self.model_id = model.name
 

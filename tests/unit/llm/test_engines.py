@@ -24,7 +24,7 @@ from codezero.llm.llama_files import write_base
 from codezero.llm.vllm_engine import VllmEngine
 from codezero.rollouts.engine import RemoteEngine
 from codezero.rollouts.snapshots import Snapshots
-from codezero.train.method import apply_lora
+from codezero.train.method import active_lora, add_lora, apply_lora
 from tests import vllm_stand_in
 from tests.builders import save_tiny, tiny_model
 from tests.processes import is_alive, wait_until_gone
@@ -167,6 +167,23 @@ def test_each_call_samples_with_the_adapter_of_its_time(llama):
                 weight.copy_(state[name])
     assert before != after
     assert draw(llama, temperature=0.0) == before  # restored, as after a kill
+
+
+@pytest.mark.parametrize("name", ["llama_cpp", "transformers", "continuous"])
+def test_a_role_samples_with_its_own_adapters_or_with_none(engines, name):
+    """As a test writer and its solver do, which have adapters of their own on one base."""
+    function, own = engines[name]
+    model = copy.deepcopy(own)
+    add_lora(model, "other", TrainConfig(lora_r=2), seed=0)
+    for weight_name, weight in model.named_parameters():
+        if "lora_B.other" in weight_name:
+            torch.nn.init.normal_(weight, std=0.5, generator=torch.Generator().manual_seed(0))
+    engine = function, model
+    assert_logprobs(engine)
+    with active_lora(model, "other"):
+        assert_logprobs(engine)
+    with model.disable_adapter():
+        assert_logprobs(engine)
 
 
 def test_end_token_is_kept_and_nothing_follows_it(engine):

@@ -38,7 +38,16 @@ ROWS = [
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    return save_tiny(tmp_path_factory.mktemp("model"), max_position_embeddings=16384)
+    shape = {"intermediate_size": 64}  # rows that llama.cpp's Q8_0 has
+    return save_tiny(tmp_path_factory.mktemp("model"), max_position_embeddings=16384, **shape)
+
+
+@pytest.mark.parametrize("engine", ["vllm", "remote"])
+def test_an_engine_for_one_role_is_told_and_another_one_takes_its_place(engine, tmp_path, settings, capsys):
+    servers = ["rollout.servers=[server.yaml]"] if engine == "remote" else []
+    assert verify(tmp_path, [*settings, f"rollout.engine={engine}", *servers], 1) == 0
+    said = f"sampler: transformers, since rollout.engine={engine} takes the adapters of one role only"
+    assert said in capsys.readouterr().out
 
 
 @pytest.fixture
@@ -164,11 +173,15 @@ def test_a_restarted_test_writer_goes_on_as_if_it_had_never_stopped(tmp_path, se
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("engine", ["transformers", "continuous", "llama_cpp"])
 def test_a_solver_learns_beside_it_with_adapters_of_its_own_and_both_go_on(
-    tmp_path, settings, model, monkeypatch, capsys
+    engine, tmp_path, settings, model, monkeypatch, capsys, caplog
 ):
+    if engine == "llama_cpp":
+        pytest.importorskip("xllamacpp", reason="llama.cpp is not installed: pip install codezero[llama-cpp]")
     let_a_pair_learn(monkeypatch)
     settings = [*settings, "verifier.train_solver=true", "train.lora_learning_rate=0.01", "train.lora_r=2"]
+    settings.append(f"rollout.engine={engine}")
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     assert verify(whole, settings, 2) == 0
     shown = capsys.readouterr().out
@@ -185,6 +198,7 @@ def test_a_solver_learns_beside_it_with_adapters_of_its_own_and_both_go_on(
     assert any(weight.any() for name, weight in learner["weights"].items() if "lora_B.default" in name)
     solver = learner["solver"]["weights"]
     assert any(weight.any() for name, weight in solver.items() if "lora_B.solver" in name)
+    assert "sampler and learner disagree" not in caplog.text
     assert all(torch.equal(weight, kept(parts).learner["solver"]["weights"][name]) for name, weight in solver.items())
 
     trained = policy.trained_in(whole / "state" / "verifier")

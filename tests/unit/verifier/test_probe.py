@@ -11,6 +11,7 @@ import torch
 from codezero.config.load import load_config
 from codezero.evaluate.evaluator import walked
 from codezero.harness import policy
+from codezero.llm.sample import sample_groups
 from codezero.observe.probes import learning
 from codezero.policy import build as policy_build
 from codezero.policy import probe as probe_module
@@ -59,7 +60,7 @@ def due(monkeypatch, *turns):
 def test_a_solver_that_is_trained_in_a_long_run_is_measured(changes, is_measured, tmp_path):
     config = load_config(["verifier.train_solver=true", f"tracking.log_dir={tmp_path}", *changes])
     model = SimpleNamespace(name="m", model=SimpleNamespace(dtype=torch.float32))
-    assert (build.make_solver_probe(config, model, Reader(), lambda *_: None) is not None) is is_measured
+    assert (build.make_solver_probe(config, model, Reader(), lambda *_: None, sample_groups) is not None) is is_measured
 
 
 def test_the_solver_is_measured_whatever_the_test_writer_has_learnt(tmp_path, settings, monkeypatch):
@@ -73,7 +74,7 @@ def test_the_solver_is_measured_whatever_the_test_writer_has_learnt(tmp_path, se
 
     def measured():
         written.clear()
-        build.make_solver_probe(config, model, Reader(), lambda *_: None).take(1, 1)
+        build.make_solver_probe(config, model, Reader(), lambda *_: None, sample_groups).take(1, 1)
         return list(written)
 
     def learn(adapters):
