@@ -257,32 +257,20 @@ def table(results: Mapping[str, Result]) -> str:
     """Returns each arm's late held-out scores, and the solver's difference to the one alone after equal rounds and
     after equal numbers of its own tokens."""
     runs = {name: list(result.counts.values()) for name, result in results.items()}
-    rows = [["before", "", *(percent(fmean(run[0][column] for run in runs["pair"])) for column in range(2, 6)), "", ""]]
+    rows = [["before", "", *(percent(fmean(run[0][column] for run in runs["pair"])) for column in (2, 3)), "", ""]]
     for name in ARMS:
         pairs = list(zip(runs[name], runs["alone"], strict=True))
-        tokens = [min(run[-1][1], other[-1][1]) for run, other in pairs]
+        equal = [(run, other, min(run[-1][1], other[-1][1])) for run, other in pairs]
         rows.append(
             [
                 name,
                 f"{fmean(run[-1][1] for run in runs[name]) / 1000:.0f}",
-                *(percent(fmean(late(run, column, run[-1][1]) for run in runs[name])) for column in range(2, 6)),
+                *(percent(fmean(late(run, column, run[-1][1]) for run in runs[name])) for column in (2, 3)),
                 told([late(run, 2, run[-1][1]) - late(other, 2, other[-1][1]) for run, other in pairs]),
-                told(
-                    [
-                        late(run, 2, most) - late(other, 2, most)
-                        for (run, other), most in zip(pairs, tokens, strict=True)
-                    ]
-                ),
+                told([late(run, 2, fewest) - late(other, 2, fewest) for run, other, fewest in equal]),
             ]
         )
-    header = [
-        "arm",
-        "solver's tokens, thousands",
-        "problems solved",
-        "cases valid",
-        "diagnosis right",
-        "reward of cases",
-    ]
+    header = ["arm", "solver's tokens, thousands", "problems solved", "answers whose cases are valid"]
     return markdown([*header, "solved to alone, equal rounds", "solved to alone, equal tokens"], rows)
 
 

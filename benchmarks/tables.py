@@ -30,6 +30,7 @@ TABLES = {
     "settled-methods": "attacks_table",
     "samples": "table",
     "written": "table",
+    "pair": "table",
     "calibrate": "table",
     "contest": "table",
     "fresh": "table",
