@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from codezero.ledger.local import LocalLedger, warn_skipped
+from codezero.ledger.local import LocalLedger, SkippedRounds
 from codezero.ledger.submitter import Submitter
 from codezero.reports import Receipt
 from codezero.types import RoundId, ScoredGroup
@@ -28,6 +28,7 @@ class ChainLedger:
     def __init__(self, local: LocalLedger, submitter: Submitter, patience_s: float) -> None:
         """`patience_s`: seconds that the node waits for its next round while the RPC does not answer."""
         self._local, self.submitter, self._patience_s = local, submitter, patience_s
+        self._skipped = SkippedRounds()
 
     def next_round(self, after: RoundId | None) -> RoundId:
         """Waits until the contract's round is past `after`, and returns it. If the RPC does not answer for
@@ -42,7 +43,7 @@ class ChainLedger:
             now = self.submitter.round_id
             if now is not None and (after is None or now.number > after.number):
                 if after is not None:
-                    warn_skipped(after, now.number)
+                    self._skipped.note(after, now.number)
                 return now
             if after is None:  # a first start waits until it knows the round
                 after = RoundId(number=-1)

@@ -44,6 +44,29 @@ CREATE TABLE IF NOT EXISTS clock (
 logger = logging.getLogger(__name__)
 
 
+class SkippedRounds:
+    """Warns that a node is slower than the clock of rounds: once, and again after it has kept up meanwhile."""
+
+    def __init__(self) -> None:
+        self._is_told = False
+
+    def note(self, after: RoundId, now: int) -> None:
+        """Takes note of a node that has finished the round `after` and continues with the round `now`."""
+        skipped = now - after.number - 1
+        if skipped and not self._is_told:
+            logger.warning(
+                "the swarm is at round %d: skipped %d round%s. Nothing has to be done after a pause; if it is always "
+                "so, which only the log then says, the node is too slow: use fewer tasks (swarm.num_local) or a "
+                "smaller model",
+                now,
+                skipped,
+                "s" * (skipped > 1),
+            )
+        elif skipped:
+            logger.info("the swarm is at round %d: skipped %d again", now, skipped)
+        self._is_told = skipped > 0
+
+
 class LocalLedger:
     """Implements `ports.Ledger` with a file. It has one reward and one vote per (round, stage, peer); settling again
     changes nothing, so a node that was killed between settling and saving can play the round once more."""
@@ -62,7 +85,7 @@ class LocalLedger:
         Raises LedgerError: the file cannot be opened, is not a ledger, or its rounds have another length.
         """
         self._path, self._peer_id, self._round_s = path, peer_id, round_s
-        self._ballot = Ballot(vote, peer_id, banned)
+        self._ballot, self._skipped = Ballot(vote, peer_id, banned), SkippedRounds()
         try:
             self._db = _open(path)
             with self._db:
@@ -91,7 +114,7 @@ class LocalLedger:
             now = math.floor((time.time() - self._start_s) / self._round_s)
             if now >= first:
                 if after is not None:
-                    warn_skipped(after, now)
+                    self._skipped.note(after, now)
                 return RoundId(number=now)
             time.sleep(min(LOOK_S, max(0.01, self._start_s + first * self._round_s - time.time())))
 
@@ -147,19 +170,6 @@ class LocalLedger:
                 f"ledger.round_s={round_s:g}, or another ledger.path"
             )
         return float(start_s)
-
-
-def warn_skipped(after: RoundId, now: int) -> None:
-    """Warns if a node that has finished the round `after` continues with a round that is not the next one."""
-    if now > after.number + 1:
-        skipped = now - after.number - 1
-        logger.warning(
-            "the swarm is at round %d: skipped %d round%s. Nothing has to be done after a pause; if it is always so, "
-            "the node is too slow: use fewer tasks (swarm.num_local) or a smaller model",
-            now,
-            skipped,
-            "s" * (skipped > 1),
-        )
 
 
 def _open(path: Path) -> sqlite3.Connection:

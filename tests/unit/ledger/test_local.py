@@ -100,6 +100,18 @@ def test_a_slower_node_skips_to_the_clock_s_round_and_says_so(tmp_path, clock, c
     assert "the swarm is at round 4: skipped 2 rounds" in caplog.text
 
 
+def test_that_a_node_is_slower_is_said_once_until_it_keeps_up(tmp_path, clock, caplog):
+    ledger = LocalLedger(tmp_path / "ledger.sqlite", "a", round_s=10.0)
+    said = []
+    caplog.set_level("INFO")
+    for now in (3, 6, 7, 9):
+        after, clock.now_s = ledger.next_round(None), 1009.0 + 10 * now
+        caplog.clear()
+        ledger.next_round(after)
+        said.append([record.levelname for record in caplog.records if "skipped" in record.message])
+    assert said == [["WARNING"], ["INFO"], [], ["WARNING"]]
+
+
 def test_nodes_of_one_file_have_one_clock_that_survives_restarts(tmp_path, clock):
     LocalLedger(tmp_path / "ledger.sqlite", "a", round_s=10.0).close()
     clock.now_s = 1035.0
