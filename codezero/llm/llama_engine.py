@@ -64,8 +64,7 @@ class LlamaCppEngine:
             write_base(model_folder, self.base)
 
     def sample_groups(self, model: Any, request: SampleRequest) -> list[list[SampledTokens]]:
-        """Samples as `llm.sample.sample_groups` does; of `model` it uses the active adapters only, and `pad_id` not at
-        all.
+        """Samples as `llm.sample.sample_groups` does. It uses the active adapters of `model` only, and no `pad_id`.
         Raises RolloutError: the adapters cannot be written, or none of `TRIES` processes gives rollouts."""
         if not request.prompts:
             return []

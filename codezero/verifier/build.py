@@ -86,6 +86,7 @@ def make_sampler(config: NodeConfig, device: torch.device, folder: Path, console
         console.line(
             f"sampler: {engine.value}, since rollout.engine={wanted.value} takes the adapters of one role only"
         )
+        wanted = RolloutEngine.auto
     engines.require(engine, device)
     model_folder = store.prepare(config.model.name, config.model.cache_dir)
     dtype = devices.choose_dtype(config.model.dtype, device)
