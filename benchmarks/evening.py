@@ -5,7 +5,7 @@
 
 Three nodes, a proposer and a test writer with real weights play on one machine beside a chain of their own. In each
 piece the harms of `benchmarks.harms` come one after another, in an order drawn by its number; the next one comes when
-the programs that the last one harmed have finished a round or a batch. Once a minute, memory, open files and what the
+the programs that the last one harmed have finished a round or a batch, and all run. Once a minute, memory, open files and what the
 programs have saved are looked at; while a harm lasts, `codezero status`. The programs run on from piece to piece, and a
 later sitting goes on with their files.
 
@@ -135,7 +135,7 @@ class Evening:
 
     def _went_on(self, before: Mapping[str, int], names: Sequence[str]) -> bool:
         now = self._finished()
-        return all(now[name] > before[name] for name in names)
+        return all(now[name] > before[name] for name in names) and all(map(self._machine.family, REPORTS))
 
     def _sample(self) -> Sample:
         found = {}

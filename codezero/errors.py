@@ -3,11 +3,15 @@ with what value, and what to do; `cli` prints that line and exits with 1. Any ot
 
 from __future__ import annotations
 
+import errno
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 OUTAGE = 75
 """The exit code of a node that ends with a temporary error: EX_TEMPFAIL of sysexits.h."""
+_SQLITE_FULL = "database or disk is full"
+"""What SQLite says of SQLITE_FULL; Python 3.10 does not tell the code."""
 
 
 class CodezeroError(Exception):
@@ -105,6 +109,18 @@ class Stopping(CodezeroError):
 
 class LedgerError(CodezeroError):
     """The ledger could not be read or written."""
+
+
+def is_outage(error: CodezeroError) -> bool:
+    """Returns whether the same may work later with nothing changed: by the error's class, or since a disk was full."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT):
+            return True
+        if isinstance(cause, sqlite3.OperationalError) and str(cause) == _SQLITE_FULL:
+            return True
+        cause = cause.__cause__ or cause.__context__
+    return error.may_pass
 
 
 @contextmanager

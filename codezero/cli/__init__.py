@@ -29,7 +29,7 @@ from codezero.cli import (
 )
 from codezero.cli.options import add_command, add_stop_with_parent
 from codezero.config import checkout
-from codezero.errors import OUTAGE, CodezeroError
+from codezero.errors import OUTAGE, CodezeroError, is_outage
 from codezero.runtime.logs import log_end
 from codezero.runtime.stop import stop_with_parent
 
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CodezeroError as error:
         print(f"error: {error}", file=sys.stderr)
         log_end(error)
-        return OUTAGE if error.may_pass and "stop_with_parent" in options else 1
+        return OUTAGE if is_outage(error) and "stop_with_parent" in options else 1
     except KeyboardInterrupt:
         return 0
     except Exception as error:  # the outermost boundary: launchers restart after BUG, but 1 says it would fail again

@@ -1,10 +1,14 @@
+import errno
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 
 from codezero.cli import main
+from codezero.errors import OUTAGE, CheckpointError, LedgerError, StateError, told_as
 from codezero.identity.key import load, load_or_create
 from codezero.identity.names import animal_name
 from codezero.launch.up import UpOptions
@@ -240,3 +244,38 @@ def test_an_end_of_input_instead_of_a_passphrase_is_an_error(peer, folder, capsy
     monkeypatch.setattr(os, "isatty", lambda descriptor: descriptor == 0)
     monkeypatch.setattr("getpass.getpass", closed)
     assert error_of(["identity", "export", "backup.pem"], capsys) == "no passphrase was typed: start again"
+
+
+def full_file(tmp_path):
+    with told_as(StateError, "cannot write to state folder x"), open("/dev/full", "w") as full:
+        full.write("x")
+
+
+def full_database(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "full.sqlite")) as db:
+        db.execute("PRAGMA max_page_count = 2")
+        try:
+            db.executescript("CREATE TABLE a (b); INSERT INTO a VALUES (zeroblob(100000));")
+        except sqlite3.Error as error:
+            raise LedgerError(f"cannot use the outbox x: {error}") from error
+
+
+def torn_while_full(tmp_path):
+    """As torch's writer of checkpoints, which fails once more while it closes what it could not write."""
+    last = RuntimeError("unexpected pos")
+    last.__context__ = OSError(errno.ENOSPC, "No space left on device")
+    raise CheckpointError("cannot save round 1") from last
+
+
+def mistaken(tmp_path):
+    with told_as(StateError, "cannot read x"):
+        (tmp_path / "x").read_text()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+@pytest.mark.parametrize(
+    ("fails", "code"), [(full_file, OUTAGE), (full_database, OUTAGE), (torn_while_full, OUTAGE), (mistaken, 1)]
+)
+def test_a_program_that_a_full_disk_ends_is_worth_another_start(fails, code, tmp_path, monkeypatch):
+    monkeypatch.setattr("codezero.node.run_node", lambda config: fails(tmp_path))
+    assert main(["run", f"state_dir={tmp_path / 'state'}", f"tracking.log_dir={tmp_path / 'logs'}"]) == code
