@@ -5,9 +5,9 @@
 
 Three nodes, a proposer and a test writer with real weights play on one machine beside a chain of their own. In each
 piece the harms of `benchmarks.harms` come one after another, in an order drawn by its number; the next one comes when
-the programs that the last one harmed have finished a round or a batch, and all run. Once a minute, memory, open files and what the
-programs have saved are looked at; while a harm lasts, `codezero status`. The programs run on from piece to piece, and a
-later sitting goes on with their files.
+the programs that the last one harmed have finished a round or a batch, and all run. Once a minute, memory, open files
+and what the programs have saved are looked at; while a harm lasts, `codezero status`. The programs run on from piece to
+piece, and a later sitting goes on with their files.
 
 Needs root, for a file system of its own, a C compiler, for a clock that jumps, and anvil.
 """
