@@ -11,7 +11,7 @@ from contextlib import contextmanager
 OUTAGE = 75
 """The exit code of a node that ends with a temporary error: EX_TEMPFAIL of sysexits.h."""
 _SQLITE_FULL = "database or disk is full"
-"""What SQLite says of SQLITE_FULL; Python 3.10 does not tell the code."""
+"""SQLite's text of SQLITE_FULL, whose code Python 3.10 does not tell."""
 
 
 class CodezeroError(Exception):
