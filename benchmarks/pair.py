@@ -23,7 +23,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean
-from unittest.mock import patch
 
 import torch
 
@@ -32,13 +31,11 @@ from benchmarks.formulas import CHARACTERS, MAX_CASES, MAX_PROGRAM, Problem, Pro
 from benchmarks.harness import Arm, Counts, Result
 from benchmarks.power import of_mean
 from benchmarks.sharing import told
+from benchmarks.small_swarm import make_learner
 from benchmarks.tables import markdown
 from codezero.config import LossType, RewardScale, TrainConfig
 from codezero.llm.load import LoadedModel
 from codezero.observe.probes import percent
-from codezero.train import passes
-from codezero.train.batch import TextEncoder, batch_limits
-from codezero.train.learner import GrpoLearner
 from codezero.types import (
     FinishReason,
     Outcome,
@@ -79,16 +76,8 @@ class Player:
     def __init__(self, start: LoadedModel, seed: int) -> None:
         self.model = replace(start, model=copy.deepcopy(start.model))
         self._sampling = torch.Generator().manual_seed(seed)
-        encoder = TextEncoder(
-            tokenizer=start.tokenizer,
-            encode_prompt=lambda task: start.encode_text(task.question),
-            end_token_id=start.end_ids[0],
-            max_prompt_length=start.context_length,
-            max_completion_length=MAX_PROGRAM,
-        )
         train = TrainConfig(learning_rate=RATE, loss_type=LossType.dr_grpo, scale_rewards=RewardScale.none)
-        with patch.object(passes, "batch_limits", lambda config, _: batch_limits(config, "cuda")):
-            self._learner = GrpoLearner(self.model.model, encoder, train, temperature=1.0)
+        self._learner = make_learner(self.model, train, MAX_PROGRAM)
         self.num_tokens = 0
 
     def complete(self, prompts: Sequence[str], longest: int) -> list[tuple[list[SampledTokens], list[str]]]:

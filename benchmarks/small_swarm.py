@@ -71,6 +71,20 @@ class Setup:
         return self.manner in ("weak", "strong") and self.is_odd(number) == (self.manner == "strong")
 
 
+def make_learner(made: LoadedModel, train: TrainConfig, longest: int) -> GrpoLearner:
+    """Returns the product's learner of a small model whose completions have at most `longest` tokens."""
+    encoder = TextEncoder(
+        tokenizer=made.tokenizer,
+        encode_prompt=lambda task: made.encode_text(task.question),
+        end_token_id=made.end_ids[0],
+        max_prompt_length=made.context_length,
+        max_completion_length=longest,
+    )
+    with patch.object(passes, "batch_limits", lambda config, _: batch_limits(config, "cuda")):
+        # As on a GPU all prompts share a pass, which with so small a model takes half the time on a CPU too.
+        return GrpoLearner(made.model, encoder, train, temperature=1.0)
+
+
 class Node:
     def __init__(
         self, number: int, setup: Setup, seed: str, start: LoadedModel, train: TrainConfig | None = None
@@ -81,17 +95,7 @@ class Node:
         self.rng = random.Random(seed)
         self._sampling = torch.Generator().manual_seed(self.rng.randrange(2**62))
         self.model = replace(start, model=copy.deepcopy(start.model))
-        encoder = TextEncoder(
-            tokenizer=start.tokenizer,
-            encode_prompt=lambda task: start.encode_text(task.question),
-            end_token_id=start.end_ids[0],
-            max_prompt_length=start.context_length,
-            max_completion_length=MAX_ANSWER,
-        )
-        with patch.object(passes, "batch_limits", lambda config, _: batch_limits(config, "cuda")):
-            # As on a GPU all prompts share a pass, which with so small a model takes half the time on a CPU too.
-            learner = GrpoLearner(self.model.model, encoder, train, temperature=1.0)
-        self._learner = ReplayingLearner(learner, train.replay, number)
+        self._learner = ReplayingLearner(make_learner(self.model, train, MAX_ANSWER), train.replay, number)
         swarm = SwarmConfig(num_external=setup.num_external, weighting=setup.weighting)
         self._selection = SapoSelection(swarm, self.rng.randrange(2**62))
         self.own_tokens = self.num_trained = 0
