@@ -24,6 +24,8 @@ Other words after I/J say what the last nodes are, whose number follows; results
 `-accuracy` at the end is `swarm.weighting=accuracy`.
 
 A piece is a seed: held-out score at T=1, own tokens, and groups trained on, as means over nodes, each `EVERY` rounds.
+Arms are compared seed by seed. A seed begins with the same models only on processors of one kind, so an arm that comes
+later, on another kind, takes seeds that its control has from there too (`--first`).
 """
 
 from __future__ import annotations
@@ -79,20 +81,21 @@ def play(setup: Setup, rounds: int, folder: Path, seed: str) -> Counts:
 def table(results: Mapping[str, Result]) -> str:
     """Returns a Markdown table: each arm's late held-out score, and its difference to the arm in which the reported
     nodes are alone, after equal rounds and after equal numbers of own tokens."""
-    curves = {result.settings["arm"]: list(result.counts.values()) for result in results.values()}
+    curves = {result.settings["arm"]: result.counts for result in results.values()}
     rows = []
     for name in sorted(curves, key=lambda one: (one not in PAPER, PAPER.index(one) if one in PAPER else 0, one)):
-        alone = curves.get("8/0" + name[3:] if Setup.of(name).manner == "weak" else "8/0", [])
-        pairs = list(zip(curves[name], alone, strict=False))
+        runs = list(curves[name].values())
+        alone = curves.get("8/0" + name[3:] if Setup.of(name).manner == "weak" else "8/0", {})
+        pairs = [(run, alone[seed]) for seed, run in curves[name].items() if seed in alone]
         equal = [(run, other, min(run[-1][2], other[-1][2])) for run, other in pairs]
-        tokens, groups = ([run[-1][column] for run in curves[name]] for column in (2, 3))
+        tokens, groups = ([run[-1][column] for run in runs] for column in (2, 3))
         rows.append(
             [
                 name,
                 str(len(tokens)),
-                f"{fmean(groups) / curves[name][0][-1][0]:.1f}",
+                f"{fmean(groups) / runs[0][-1][0]:.1f}",
                 f"{fmean(tokens) / 1000:.0f}",
-                percent(fmean(late_score(run, run[-1][2]) for run in curves[name])),
+                percent(fmean(late_score(run, run[-1][2]) for run in runs)),
                 told([late_score(run, run[-1][2]) - late_score(other, other[-1][2]) for run, other in pairs]),
                 told([late_score(run, fewest) - late_score(other, fewest) for run, other, fewest in equal]),
             ]
@@ -128,6 +131,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = harness.parser(BENCHMARK, __doc__)
     parser.add_argument("arms", nargs="*", default=PAPER, metavar="ARM", help=f"default: {' '.join(PAPER)}")
     parser.add_argument("--seeds", type=int, default=SEEDS, metavar="N", help=f"runs of each arm (default {SEEDS})")
+    parser.add_argument("--first", type=int, default=0, metavar="SEED", help="of the seeds (default 0)")
     parser.add_argument("--rounds", type=int, default=ROUNDS, metavar="N", help=f"of a run (default {ROUNDS})")
     options = parser.parse_args(arguments)
     settings = {"nodes": NODES, "generations": G, "start": START, "held out": HELD_OUT, "learning_rate": RATE}
@@ -138,7 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             name=name.replace("/", "-"),
             settings={**settings, "arm": name, "rounds": options.rounds},
             seed=0,
-            pieces=[str(seed) for seed in range(options.seeds)],
+            pieces=[str(options.first + number) for number in range(options.seeds)],
             power=[of_mean("held-out score", options.seeds, SPREAD, "seeds")],
         )
         harness.run(arm, do, options)
