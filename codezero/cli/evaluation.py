@@ -40,6 +40,7 @@ A stopped evaluation continues when it is started again with the same settings. 
 
 _CHECKPOINT = "measure what a node has trained; STATE_DIR/best, or best for state/best: where its probes were highest"
 _WRITER = "with --verify: tests by what `codezero verify` has trained, a second model in memory"
+_BATCH = "completions at a time; 0, the default, takes 64, or 256 on a CUDA GPU, or what memory holds"
 _BEST_OF = "N solutions a problem, and how often one is right that is chosen without executing any"
 
 
@@ -71,7 +72,7 @@ def add_commands(commands: Commands) -> None:
     model.add_argument("--writer", metavar="STATE_DIR", help=_WRITER)
     model.add_argument("--temperature", type=_temperature, default=0.0, metavar="T", help="0 is greedy (default)")
     model.add_argument("--max-new-tokens", type=_positive, default=512, metavar="N", help="default 512")
-    model.add_argument("--batch", type=_positive, default=16, metavar="N", help="completions at a time (default 16)")
+    model.add_argument("--batch", type=_count, default=0, metavar="N", help=_BATCH)
     model.add_argument("--seed", type=_count, default=0, help="the seed of the sampling (default 0)")
 
 
@@ -224,7 +225,10 @@ def _solve(
             )
 
     loaded, where = load(name, trained)
-    bar.write(f"model: {name}, on {where}")
+    questions = [problem.task.question for problem in problems]
+    batch = options.batch or policy.rows_at_once(loaded, questions, options.max_new_tokens)
+    bar.write(f"model: {name}, on {where}, {batch} completions at a time")
+    sample = policy.make_sampler(loaded)
     by = loaded if options.verify else None
     if writer is not None:
         by, _ = load(writer.model, writer)
@@ -244,9 +248,9 @@ def _solve(
     def make_solver(first: int) -> Any:
         seed = options.seed + 1_000_003 * first  # each batch has its own random stream, the same after a stop
         samples, length, temperature = options.samples, options.max_new_tokens, options.temperature
-        return measuring_solver(loaded, samples, length, temperature, seed, progress)
+        return measuring_solver(loaded, samples, length, temperature, seed, progress, sample)
 
-    chooser = Chooser(workers, by, temperature=options.temperature)
+    chooser = Chooser(workers, by, temperature=options.temperature, sample=sample)
 
     def rank(solved: Any, first: int) -> Any:
         seed = options.seed + 1_000_003 * first + 1
@@ -258,7 +262,7 @@ def _solve(
         results,
         make_solver,
         options.samples,
-        options.batch,
+        batch,
         options.case_s,
         bar.update,
         written,

@@ -9,7 +9,7 @@ import torch
 
 from codezero.harness.problems import BenchProblem
 from codezero.llm.load import LoadedModel
-from codezero.llm.sample import StepCallback
+from codezero.llm.sample import SampleGroups, StepCallback, sample_groups
 from codezero.prompts import solver as prompt
 from codezero.types import Rollout
 from codezero.verifier.choose import Ranks, ranks
@@ -52,8 +52,15 @@ class _Read:
 class Chooser:
     """Ranks solutions, also by test cases that `writer` writes, if it is given."""
 
-    def __init__(self, workers: Workers, writer: LoadedModel | None, *, temperature: float) -> None:
-        self._workers, self._writer, self._temperature = workers, writer, temperature
+    def __init__(
+        self,
+        workers: Workers,
+        writer: LoadedModel | None,
+        *,
+        temperature: float,
+        sample: SampleGroups = sample_groups,
+    ) -> None:
+        self._workers, self._writer, self._temperature, self._sample = workers, writer, temperature, sample
 
     def rank(
         self, solved: Sequence[tuple[BenchProblem, Sequence[Rollout]]], seed: int, on_step: StepCallback | None = None
@@ -85,6 +92,7 @@ class Chooser:
             max((len(one.codes) for one in read), default=0),
             temperature=self._temperature,
             generator=torch.Generator(device=writer.model.device).manual_seed(seed),
+            sample=self._sample,
             on_step=on_step,
         )
         for one, some in zip(asked, answers, strict=True):

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from codezero.config import Device, Dtype, TrainConfig, TrainMethod
+from codezero.config import Device, Dtype, RolloutConfig, RolloutEngine, TrainConfig, TrainMethod
 from codezero.errors import StateError
 from codezero.llm import device as devices
-from codezero.llm import store
+from codezero.llm import engines, store
 from codezero.llm.load import LoadedModel, load_model
+from codezero.llm.sample import SampleGroups
+from codezero.llm.within_memory import WithinMemory
+from codezero.prompts import solver as prompt
 from codezero.runtime import state
+from codezero.train import memory
 from codezero.train.checkpoint import BEST
+from codezero.train.method import free_room
 from codezero.verifier.trained import Trained, checkpoints_in, with_weights
+
+ROWS, GPU_ROWS = 64, 256
+"""The most completions that are written at a time."""
 
 
 def trained_in(folder: Path) -> Trained:
@@ -61,3 +70,20 @@ def load_policy(
     if trained is not None:
         loaded = with_weights(loaded, trained)
     return loaded, devices.describe(where, precision)
+
+
+def make_sampler(policy: LoadedModel) -> SampleGroups:
+    """Returns the rollout engine that a node takes on the model's device by default."""
+    engine = RolloutConfig().engine_on(policy.model.device.type)
+    return WithinMemory(engines.make_engine(RolloutEngine.auto, engine, Path(), Path(), 0))
+
+
+def rows_at_once(policy: LoadedModel, questions: Sequence[str], max_new_tokens: int) -> int:
+    """Returns the number of completions to write at a time: as many as the device is fast with, if their key-value
+    cache takes no more than half of the memory that is left."""
+    device, shape = policy.model.device, memory.shape_of(policy.model)
+    longest = max(len(policy.encode_chat(prompt.messages(one, prompt.SYSTEM))) for one in questions)
+    length = min(longest + max_new_tokens, policy.context_length)
+    each: int = length * shape.cached_a_token * policy.model.dtype.itemsize
+    left = free_room(TrainConfig(), device, Path()).memory // 2
+    return max(1, min(GPU_ROWS if device.type == "cuda" else ROWS, left // each))

@@ -60,6 +60,11 @@ class ModelShape:
     """The number of vectors of the MLP's width that a block keeps per token: two if `llm.recompute` recomputes the
     others."""
 
+    @property
+    def cached_a_token(self) -> int:
+        """The count of numbers that a key-value cache keeps of a token."""
+        return 2 * self.num_layers * self.key_value_size
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
@@ -226,7 +231,7 @@ def estimate(shape: ModelShape, method: TrainMethod, config: TrainConfig, load: 
     sent_bytes = 2 * 2 * trained if load.engine is RolloutEngine.remote else 0
     if in_vllm:
         sent_bytes = (width if full else 4) * trained
-    cached = 2 * rows * length * shape.num_layers * shape.key_value_size  # numbers
+    cached = rows * length * shape.cached_a_token
     return MemoryEstimate(
         method=method,
         train=config,

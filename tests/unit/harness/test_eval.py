@@ -8,12 +8,15 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from codezero.cli import main
+from codezero.config import Device, Dtype
 from codezero.harness import best, policy
 from codezero.harness.sources import ProblemSource, load
 from codezero.policy import solver as policy_solver
+from codezero.runtime import limits
 from codezero.train.checkpoint import CheckpointStore
 from codezero.types import FinishReason, Rollout, RolloutGroup
 from codezero.verifier.write import CaseAnswer
@@ -85,6 +88,8 @@ def written(monkeypatch):
             return RolloutGroup(peer_id="p", model_id="m", policy_version=0, task=task, rollouts=rollouts)
 
     monkeypatch.setattr(policy, "load_policy", lambda *_: (None, "nothing"))
+    monkeypatch.setattr(policy, "rows_at_once", lambda *_: 16)
+    monkeypatch.setattr(policy, "make_sampler", lambda _: None)
     monkeypatch.setattr(policy_solver, "measuring_solver", lambda _, num, *rest: Scripted(num, rest[2]))
     return asked
 
@@ -183,7 +188,17 @@ def test_a_tiny_model_writes_solutions_that_are_executed(model, problems, tmp_pa
     rows = rows_in(tmp_path / "out")
     assert [row["passed"] for row in rows] == [False, False]
     assert all(row["solution"] and row["finish"] in ("stop", "length") for row in rows)
-    assert "2 problems, 2 solutions: 0 passed, 2 without code" in capsys.readouterr().out
+    shown = capsys.readouterr()
+    assert "2 problems, 2 solutions: 0 passed, 2 without code" in shown.out
+    assert f"on cpu, float32, 1 thread, {policy.ROWS} completions at a time" in shown.out
+
+
+@pytest.mark.parametrize(("bytes_left", "rows"), [(1 << 40, policy.ROWS), (0, 1)])
+def test_as_many_completions_are_written_at_a_time_as_memory_holds(model, tmp_path, monkeypatch, bytes_left, rows):
+    loaded, _ = policy.load_policy(model, str(tmp_path), Device.cpu, Dtype.float32, 1, None)
+    monkeypatch.setattr(limits, "memory_left", lambda: bytes_left)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=bytes_left))
+    assert policy.rows_at_once(loaded, ["Write f."], 8) == rows
 
 
 @pytest.mark.slow
