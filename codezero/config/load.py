@@ -22,6 +22,8 @@ from codezero.config import NodeConfig, checkout, swarm_file
 from codezero.errors import ConfigError
 
 CONFIG_DIR_ENV = "CODEZERO_CONFIG_DIR"
+_CHOOSE_TASKS = ("preset=", "tasks=", "tasks.modules=", "tasks.builtin.", "tasks.code_contests.", "tasks.mbpp.")
+"""The beginnings of overrides by which a user chooses what a node draws from."""
 
 
 def config_dir() -> Path:
@@ -80,7 +82,10 @@ def _with_swarm_file(overrides: Sequence[str]) -> list[str]:
             f"swarm={' swarm='.join(choices)}: give one swarm; single settings of it follow as swarm.key="
         )
     rest = [override for override in overrides if not override.startswith("swarm=")]
-    return [*swarm_file.overrides(swarm_file.read(Path(files[0]).expanduser())), *rest]
+    swarm = swarm_file.read(Path(files[0]).expanduser())
+    chosen = any(override.startswith(_CHOOSE_TASKS) for override in rest)
+    tasks = [f"tasks={swarm.tasks.value}"] if swarm.tasks and not chosen else []
+    return [*swarm_file.overrides(swarm), *tasks, *rest]
 
 
 def _leaf_keys(tree: Any, prefix: str = "") -> set[str]:

@@ -7,6 +7,7 @@
     - /ip4/203.0.113.7/tcp/4001/p2p/Qm...
     ledger: local
     num_generations: 8
+    tasks: builtin
 
 A file may come from a stranger: it is data of a fixed form that cannot change any other setting.
 """
@@ -36,6 +37,15 @@ SUFFIXES = (".yaml", ".yml")
 Choice = TypeVar("Choice", bound=Enum)
 
 
+class SwarmTasks(Enum):
+    """The datasets that the nodes of a swarm draw from: a shipped choice of `tasks`."""
+
+    auto = "auto"
+    builtin = "builtin"
+    code_contests = "code_contests"
+    mbpp = "mbpp"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwarmFile:
     """The content of a swarm file. Raises ConfigError for values that no swarm can have."""
@@ -47,6 +57,8 @@ class SwarmFile:
     ledger: LedgerKind
     num_generations: int
     """G, the number of rollouts in a group; nodes drop groups of another size."""
+    tasks: SwarmTasks | None = None
+    """What a node draws from unless its user chooses, since others train on known tasks only; None if nobody says."""
 
     def __post_init__(self) -> None:
         require(self.network is not Network.none, "network", "none", "use native or genrl")
@@ -79,6 +91,7 @@ def write(path: Path, swarm: SwarmFile) -> None:
         "bootnodes": list(swarm.bootnodes),
         "ledger": swarm.ledger.value,
         "num_generations": swarm.num_generations,
+        **({"tasks": swarm.tasks.value} if swarm.tasks else {}),
     }
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -105,13 +118,14 @@ def read(path: Path) -> SwarmFile:
             bootnodes=_texts(values, "bootnodes"),
             ledger=_choice(values, "ledger", LedgerKind),
             num_generations=_number(values, "num_generations"),
+            tasks=_choice(values, "tasks", SwarmTasks) if "tasks" in values else None,
         )
     except ConfigError as error:
         raise ConfigError(f"swarm file {path}: {error}") from error
 
 
 def overrides(swarm: SwarmFile) -> list[str]:
-    """Returns the overrides for `load_config` of a node that joins the swarm."""
+    """Returns the overrides for `load_config` of a node of the swarm, without the choice of tasks."""
     return [
         f"swarm={swarm.network.value}",
         f"swarm.name={quoted(swarm.name)}",
@@ -156,7 +170,7 @@ def _values(path: Path) -> dict[str, Any]:
     for key in values:
         require(key in known, "key", _shown(key), f"remove it; known are {', '.join(known)}")
     for key in known:
-        require(key in values, key, "nothing", "add it")
+        require(key in values or key == "tasks", key, "nothing", "add it")
     return values
 
 

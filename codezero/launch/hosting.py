@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from codezero.config import NodeConfig, swarm_file
+from codezero.config import NodeConfig, TasksConfig, swarm_file
 from codezero.config.multiaddr import Multiaddr
-from codezero.config.swarm_file import MAX_BOOTNODES, SwarmFile
+from codezero.config.swarm_file import MAX_BOOTNODES, SwarmFile, SwarmTasks
 from codezero.errors import ConfigError, NetworkError
 from codezero.runtime.console import Console
 from codezero.runtime.serving import own_addresses
@@ -95,7 +95,18 @@ def describe(config: NodeConfig, port: int, peer_id: str, announce: Sequence[Mul
         bootnodes=tuple(map(str, addresses[:MAX_BOOTNODES])),
         ledger=config.ledger.kind,
         num_generations=config.rollout.num_generations,
+        tasks=_swarm_tasks(config.tasks),
     )
+
+
+def _swarm_tasks(tasks: TasksConfig) -> SwarmTasks | None:
+    """Returns the choice with the same datasets; None if there is none, or an environment makes tasks."""
+    drawn = {one for one in ("builtin", "code_contests", "mbpp") if getattr(tasks, one).weight > 0}
+    if tasks.modules:
+        return None
+    if drawn == {"code_contests", "mbpp"}:
+        return SwarmTasks.auto
+    return SwarmTasks(*drawn) if len(drawn) == 1 else None
 
 
 def _hosts(listen: Multiaddr) -> list[str]:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from codezero.config import LedgerKind, Network, swarm_file
 from codezero.config.load import load_config
 from codezero.config.multiaddr import Multiaddr
-from codezero.config.swarm_file import SwarmFile, quoted
+from codezero.config.swarm_file import SwarmFile, SwarmTasks, quoted
 from codezero.errors import ConfigError
 
 PEER = "QmUp7gSPEbCMiiKUtgC17sZ3bSLwxmT4UqN9sTDcLBhx3N"
@@ -37,10 +37,11 @@ def written(folder, text):
     return path
 
 
-def test_what_is_written_is_read(tmp_path):
+@pytest.mark.parametrize("tasks", [None, *SwarmTasks])
+def test_what_is_written_is_read(tmp_path, tasks):
     path = tmp_path / "new" / "swarm.yaml"
-    swarm_file.write(path, swarm())
-    assert swarm_file.read(path) == swarm()
+    swarm_file.write(path, swarm(tasks=tasks))
+    assert swarm_file.read(path) == swarm(tasks=tasks)
     assert [found.name for found in path.parent.iterdir()] == ["swarm.yaml"]
 
 
@@ -83,6 +84,7 @@ HOSTILE = {
     "no network": (content(network="none"), "network=none is not possible: use native or genrl"),
     "foreign network": (content(network="tor"), "network='tor' is not possible: use one of none, native, genrl"),
     "foreign ledger": (content(ledger="chain"), "ledger='chain' is not possible: use one of local"),
+    "foreign tasks": (content(tasks="[/etc]"), r"tasks='\[/etc\]' is not possible: use one of auto, builtin"),
     "nested name": (content(name={"a": "b"}), "name=a dict is not possible: give one text"),
     "empty name": (content(name=""), "name='' is not possible"),
     "long name": (content(name="x" * 65), "use 1 to 64 printable characters"),
@@ -134,6 +136,30 @@ def test_a_swarm_file_sets_what_the_swarm_needs_and_explicit_settings_win(tmp_pa
     assert (faithful.rollout.num_generations, faithful.swarm.name) == (8, "mine")
     assert load_config(["preset=local", f"swarm={path}"]).swarm.network is Network.native
     assert load_config(["preset=faithful", f"swarm={path}"]).rollout.num_generations == 6
+
+
+@pytest.mark.parametrize("tasks", SwarmTasks)
+@pytest.mark.parametrize("own", [[], ["swarm.num_local=2"], ["tasks.proposals.share=0"]])
+def test_who_joins_draws_what_the_swarm_draws(tmp_path, tasks, own):
+    path = tmp_path / "swarm.yaml"
+    swarm_file.write(path, swarm(tasks=tasks))
+    joined, chosen = (load_config([*own, choice]).tasks for choice in (f"swarm={path}", f"tasks={tasks.value}"))
+    assert joined == chosen
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        ["tasks=mbpp"],
+        ["tasks.mbpp.path=rows.jsonl"],
+        ["preset=local"],
+        ["tasks.modules=[codezero.tasks.reasoning_gym]"],
+    ],
+)
+def test_who_joins_may_choose_what_to_draw(tmp_path, own):
+    path = tmp_path / "swarm.yaml"
+    swarm_file.write(path, swarm(tasks=SwarmTasks.code_contests))
+    assert load_config([*own, f"swarm={path}"]).tasks == load_config(own).tasks
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from codezero.cli import main
 from codezero.config import DifficultyPolicy, LedgerKind, Network, ProposerConfig, swarm_file
 from codezero.config.load import load_config
 from codezero.config.multiaddr import Multiaddr
+from codezero.config.swarm_file import SwarmTasks
 from codezero.errors import ConfigError, ModelError, NetworkError, StateError, TrainingError
 from codezero.launch import hosting
 from codezero.launch import up as swarm
@@ -571,6 +572,23 @@ def test_a_swarm_that_listens_everywhere_is_reached_at_the_machines_addresses(mo
     ]
 
 
+@pytest.mark.parametrize(
+    ("settings", "tasks"),
+    [
+        (["tasks=auto"], SwarmTasks.auto),
+        (["preset=faithful"], SwarmTasks.auto),
+        (["preset=local"], SwarmTasks.builtin),
+        (["tasks=mbpp", "tasks.mbpp.path=rows.jsonl"], SwarmTasks.mbpp),
+        (["tasks=mbpp", "tasks.builtin.weight=1"], None),
+        (["tasks=reasoning_gym"], None),
+        (["tasks=mbpp", "tasks.modules=[sums]"], None),
+    ],
+)
+def test_a_swarm_says_what_its_nodes_draw_from_where_a_choice_has_the_same(settings, tasks):
+    config = load_config(["swarm=native", *settings])
+    assert hosting.describe(config, 4001, "Qm" + "a" * 44, []).tasks is tasks
+
+
 def invited(folder, *options):
     assert main(["swarm", "invite", "--folder", str(folder), *options]) == 0
     return swarm_file.read(folder / "invite.yaml")
@@ -625,13 +643,7 @@ def test_a_new_port_makes_old_invitations_void_and_a_new_network_address_does_no
         Lines(),
     )
     before = swarm.describe(options, config, None, console)
-    moved = swarm_file.SwarmFile(
-        name=before.name,
-        network=before.network,
-        bootnodes=(before.bootnodes[0], f"/ip4/198.51.100.1/tcp/1/p2p/Qm{'a' * 44}"),
-        ledger=before.ledger,
-        num_generations=before.num_generations,
-    )
+    moved = replace(before, bootnodes=(before.bootnodes[0], f"/ip4/198.51.100.1/tcp/1/p2p/Qm{'a' * 44}"))
     assert swarm.describe(options, config, moved, console) == before
     assert console.lines == []
     port = hosting.choose_port(None, Multiaddr.parse("/ip4/0.0.0.0/tcp/0"), None, console)
