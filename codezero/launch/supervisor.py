@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import selectors
 import signal
 import time
@@ -65,7 +66,8 @@ class Supervisor:
                 signal.signal(number, handler)
 
     def _count_signal(self, number: int, frame: FrameType | None) -> None:
-        self._num_signals += 1
+        # bash sends its jobs a second SIGHUP when the terminal goes, which is nobody's impatience.
+        self._num_signals = max(self._num_signals, 1) if number == signal.SIGHUP else self._num_signals + 1
 
     def add(self, program: ChildProgram) -> Child:
         """Adds a program, which is started with the next step."""
@@ -116,14 +118,16 @@ class Supervisor:
                 child.state = ChildState.KILLED
 
     def say(self, name: str, text: str) -> None:
-        """Prints one line with the program's name. A terminal that is gone counts as a signal to stop."""
+        """Prints one line with the program's name, or none on a full disk. A terminal that is gone counts as a signal
+        to stop, but not as the second one, which would kill programs that save."""
         if self._is_mute:
             return
         try:
             self._console.line(f"{name:<{self._width}} | {text}")
-        except OSError:
-            self._is_mute = True
-            self._num_signals += 1
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                self._is_mute = True
+                self._num_signals = max(self._num_signals, 1)
 
     def _step(self) -> None:
         """Starts programs that are due, prints output, and handles processes that have ended."""

@@ -116,7 +116,7 @@ def _retry_after_s(header: str) -> float | None:
     try:
         when = email.utils.parsedate_to_datetime(header)
         wait = (when - datetime.datetime.now(datetime.timezone.utc)).total_seconds()
-    except (ValueError, TypeError):  # TypeError: a date without a zone
+    except (ValueError, TypeError, OverflowError):  # TypeError: a date without a zone
         return None
     return min(max(wait, 0.0), MAX_RETRY_AFTER_S)
 

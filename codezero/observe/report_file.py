@@ -39,7 +39,7 @@ class ReportFile:
 
     def lines(self, number: float = math.inf) -> list[str]:
         """Returns the complete lines of reports up to this number."""
-        lines = self._path.read_text(encoding="utf-8").splitlines() if self._path.exists() else []
+        lines = self._path.read_text(encoding="utf-8", errors="replace").splitlines() if self._path.exists() else []
         return [line for line in lines if 0 <= self._number_of(line) <= number]
 
     def replace(self, lines: Sequence[str]) -> None:

@@ -196,5 +196,5 @@ def read_status(folder: Path) -> Status | None:
     """Returns the last status that a node wrote to this state folder; None if there is none, or an unreadable one."""
     try:
         return msgspec.json.decode((folder / "status.json").read_bytes(), type=Status)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError, UnicodeError):
         return None

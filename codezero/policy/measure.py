@@ -58,7 +58,7 @@ class Measuring:
     def _tell(self, found: Learning) -> None:
         """Shows the result of a whole pass. If it is the best so far, `keep_best` is to keep a checkpoint."""
         self._console.line(f"probe: {found.text}")
-        self._is_best = self._is_best or found.best == len(found.passes) - 1
+        self._is_best = found.best == len(found.passes) - 1
         fall = found.gain.fall if found.gain is not None else None
         if fall is not None and not self._has_fallen:
             kept = (

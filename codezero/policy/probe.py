@@ -69,7 +69,7 @@ class Probe:
         lines = self._file.lines(last_round)
         reports = []
         for line in lines:
-            with suppress(msgspec.DecodeError):
+            with suppress(msgspec.DecodeError, UnicodeError):
                 reports.append(msgspec.json.decode(line, type=ProbeReport))
         self.reports = [one for one in reports if one.kind == self._kind]
         if last_round == 0 and len(lines) < len(self._file.lines()):

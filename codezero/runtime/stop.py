@@ -39,7 +39,8 @@ def stop_on_signals(
         timer.start()
         leave()
         # Not print(): the signal may have interrupted one.
-        os.write(2, _STOPPING)
+        with suppress(OSError):  # whoever read it is gone
+            os.write(2, _STOPPING)
         raise KeyboardInterrupt
 
     @contextmanager

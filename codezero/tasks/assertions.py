@@ -220,7 +220,7 @@ def _arithmetic(node: ast.BinOp, depth: int, repeats: int) -> None:
             raise _Unfit("too_much_work")
     elif isinstance(node.op, ast.Mult) and not (_is_numeric(node.left) and _is_numeric(node.right)):
         factor = left if left is not None else right
-        if factor is None or factor > repeats:
+        if factor is None or abs(factor) > repeats:  # an infinite one has no int()
             raise _Unfit("too_much_work")
         repeats //= max(int(factor), 1)
     elif isinstance(node.op, ast.Mod):

@@ -89,7 +89,7 @@ class _File:
             with self._path.open("rb") as file:
                 file.seek(place.offset)
                 seen = _ROUND.decode(file.read(place.length))
-        except (OSError, msgspec.DecodeError, RecursionError):  # it was replaced just now, or is damaged
+        except (OSError, msgspec.DecodeError, UnicodeError, RecursionError):  # it was replaced just now, or is damaged
             return None
         return seen if seen.round == number else None
 
@@ -109,7 +109,7 @@ class _File:
     def _note(self, line: bytes) -> None:
         try:
             found = _LINE.decode(line)
-        except (msgspec.DecodeError, RecursionError):
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
             return
         heads = tuple(_short(found.groups[:MAX_HEADS]))
         self._places[found.round] = _Place(self._offset, len(line), heads)

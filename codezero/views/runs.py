@@ -62,7 +62,7 @@ class JsonLines(Generic[T]):
             return []
         self._offset += len(whole) + len(newline)
         for line in whole.split(b"\n"):
-            with suppress(msgspec.DecodeError, RecursionError):
+            with suppress(msgspec.DecodeError, UnicodeError, RecursionError):
                 self._records.append(self._decoder.decode(line))
         if self._most is not None:
             del self._records[: -self._most]

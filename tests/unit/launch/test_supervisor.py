@@ -1,5 +1,6 @@
 """Programs that are kept running, with small real processes in the place of nodes."""
 
+import errno
 import io
 import os
 import signal
@@ -222,6 +223,43 @@ def test_a_terminal_that_is_gone_ends_the_programs(tmp_path):
         supervisor.run()
     assert child.state is ChildState.STOPPED
     assert not is_alive(int((tmp_path / "pid").read_text()))
+
+
+def test_a_terminal_that_goes_leaves_the_programs_time_to_save(tmp_path):
+    """bash sends two SIGHUPs, and the launcher cannot write that it stops."""
+
+    class Gone(io.StringIO):
+        def write(self, text):
+            raise BrokenPipeError
+
+    source = """
+    def save(*_):
+        time.sleep(1)
+        open(__file__ + ".saved", "w").close()
+        sys.exit(0)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, save)
+    for _ in range(2):
+        os.kill(os.getppid(), signal.SIGHUP)
+        time.sleep(0.2)
+    time.sleep(600)
+    """
+    with Supervisor(Console(Gone()), grace_s=60) as supervisor:
+        child = supervisor.add(program(tmp_path, source))
+        supervisor.run()
+    assert child.state is ChildState.STOPPED
+    assert (tmp_path / "node-1.py.saved").exists()
+
+
+def test_a_full_disk_under_what_is_shown_ends_nothing(tmp_path):
+    class Full(io.StringIO):
+        def write(self, text):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with Supervisor(Console(Full())) as supervisor:
+        child = supervisor.add(program(tmp_path, "play(1); time.sleep(1); play(2)", rounds=2))
+        supervisor.run()
+    assert child.state is ChildState.DONE
 
 
 @pytest.mark.parametrize(

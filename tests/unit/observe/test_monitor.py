@@ -115,12 +115,13 @@ def test_a_round_without_an_update_says_why():
         ([1, 2, 3], 3, [1, 2, 3]),
         ([1, 2, 3, 4], 3, [1, 2, 3]),  # the newest checkpoint was damaged: round 4 is played again
         ([1, 2, "torn"], 3, [1, 2, 3]),
+        ([1, 2, "\udcff"], 3, [1, 2, 3]),  # a byte of a damaged disk
     ],
 )
 def test_resuming_leaves_exactly_one_line_a_finished_round(tmp_path, lines, last, expected):
     if lines is not None:
         text = "".join('{"round": 9, "re' if n == "torn" else json.dumps({"round": n}) + "\n" for n in lines)
-        (tmp_path / "rounds.jsonl").write_text(text)
+        (tmp_path / "rounds.jsonl").write_bytes(text.replace("\\udcff", "\udcff").encode(errors="surrogateescape"))
     monitor(tmp_path)[0].resume(report(last))
     assert rounds_in(tmp_path) == expected
 

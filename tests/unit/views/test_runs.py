@@ -70,7 +70,7 @@ def test_reports_grow_with_the_file_and_a_torn_or_foreign_line_is_left_out(tmp_p
     (run,) = find_runs(tmp_path / "state")
     assert run.reports() == []
     first, second = (test_monitor.report(number) for number in (1, 2))
-    hostile = b"[" * 100_000 + b"\n" + b'{"round": "x"}\n\xff\n'
+    hostile = b"[" * 100_000 + b"\n" + b'{"round": "x"}\n\xff\n{"round": 1, "skipped": "\xff"}\n'
     append(logs / "rounds.jsonl", line(first), hostile, line(second)[:-20])
     assert run.reports() == [first]
     append(logs / "rounds.jsonl", line(second)[-20:])
