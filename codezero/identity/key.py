@@ -26,6 +26,8 @@ from codezero.errors import IdentityError
 KEY_BITS = 2048
 MAX_KEY_BITS = 4096
 """The most bits of a key. Peers' larger keys are refused, since verifying their signatures would cost too much time."""
+PUBLIC_EXPONENT = 65537
+"""The exponent of all nodes' keys, libp2p's too."""
 _SHA256_MULTIHASH = b"\x12\x20"
 _PADDING = padding.PSS(mgf=padding.MGF1(hashes.SHA256()), salt_length=padding.PSS.DIGEST_LENGTH)
 
@@ -42,7 +44,7 @@ class Identity:
     @classmethod
     def generate(cls) -> Identity:
         """Returns an identity with a new key."""
-        return cls.of(rsa.generate_private_key(public_exponent=65537, key_size=KEY_BITS))
+        return cls.of(rsa.generate_private_key(public_exponent=PUBLIC_EXPONENT, key_size=KEY_BITS))
 
     @classmethod
     def of(cls, key: PrivateKeyTypes | None) -> Identity:
@@ -92,7 +94,10 @@ def _load_public_key(public_key: bytes) -> rsa.RSAPublicKey | None:
         key = serialization.load_der_public_key(public_key)
     except (ValueError, UnsupportedAlgorithm):
         return None
-    return key if isinstance(key, rsa.RSAPublicKey) and KEY_BITS <= key.key_size <= MAX_KEY_BITS else None
+    if not isinstance(key, rsa.RSAPublicKey) or not KEY_BITS <= key.key_size <= MAX_KEY_BITS:
+        return None
+    # A check takes time by the length of the exponent, which a stranger chooses.
+    return key if key.public_numbers().e == PUBLIC_EXPONENT else None
 
 
 def load(path: Path) -> Identity:

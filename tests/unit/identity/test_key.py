@@ -194,3 +194,8 @@ def test_a_peers_key_of_an_unreasonable_size_is_refused(bits):
     public = rsa.RSAPublicNumbers(65537, modulus).public_key()
     der = public.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
     assert identity._load_public_key(der) is None
+
+
+def test_a_key_whose_signatures_take_long_to_check_has_signed_nothing():
+    slow = Identity.of(rsa.generate_private_key(3, 2048))
+    assert not is_signed_by(slow.public_key, b"data", slow.sign(b"data"))
