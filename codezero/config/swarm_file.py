@@ -58,7 +58,7 @@ class SwarmFile:
     num_generations: int
     """G, the number of rollouts in a group; nodes drop groups of another size."""
     tasks: SwarmTasks | None = None
-    """What a node draws from unless its user chooses, since others train on known tasks only; None if nobody says."""
+    """The tasks that a node draws unless its user chooses, since others train on known ones only; None: nobody says."""
 
     def __post_init__(self) -> None:
         require(self.network is not Network.none, "network", "none", "use native or genrl")

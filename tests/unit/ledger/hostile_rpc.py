@@ -85,6 +85,7 @@ class HostileRpc:
             "http 429": (429, b"slow down", {"Retry-After": "7"}),
             "http 429 date": (429, b"slow down", {"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}),
             "http 429 junk": (429, b"slow down", {"Retry-After": "-1e9"}),
+            "http 429 never": (429, b"slow down", {"Retry-After": "1 Jan 99999999999 00:00:00 +0000"}),
             "http 500": (500, b"oops \x1b[2J", {}),
             "http 403": (403, b"no key", {}),
             "redirect": (302, b"", {"Location": "http://127.0.0.1:9/"}),

@@ -62,7 +62,14 @@ def test_rpc_refused_or_unknown(url):
 
 @pytest.mark.parametrize(
     ("mode", "retry_after_s"),
-    [("http 429", 7.0), ("http 429 date", 0.0), ("http 429 junk", None), ("error 429", None), ("error -32005", None)],
+    [
+        ("http 429", 7.0),
+        ("http 429 date", 0.0),
+        ("http 429 junk", None),
+        ("http 429 never", None),
+        ("error 429", None),
+        ("error -32005", None),
+    ],
 )
 def test_rate_limited(hostile, mode, retry_after_s):
     hostile.mode = mode

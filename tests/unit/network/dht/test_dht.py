@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from types import SimpleNamespace
 
 import msgspec
 import pytest
+from hivemind.dht.routing import DHTID
 from hivemind.p2p import PeerID
 from hivemind.proto import dht_pb2
 
 from benchmarks.simulated_swarm import simulated_time
 from codezero.network import genrl
 from codezero.network.dht import dht as dht_module
-from codezero.network.dht.dht import key_id
+from codezero.network.dht.dht import Dht, key_id
 from codezero.network.dht.dictionary import pack_dictionary
 from codezero.network.dht.neighbours import node_id_of
 from codezero.network.dht.server import OWNERS
@@ -343,3 +345,11 @@ def test_a_node_that_draws_its_place_is_met_and_shows_the_way_but_keeps_nothing_
 
 def test_a_hostile_peer_id_names_no_place():
     assert node_id_of(PeerID(b"")) != node_id_of(PeerID(b"\0"))
+
+
+def test_a_node_that_names_an_id_of_another_length_is_objected_to():
+    async def call_ping(peer_id, validate):
+        DHTID.from_bytes(bytes([255]) * 21)
+
+    node = Dht(SimpleNamespace(node_id=None, p2p=None, call_ping=call_ping), None, None)
+    assert asyncio.run(node.objection(None)) == "it names a malformed node id"
