@@ -244,9 +244,13 @@ def test_a_terminal_that_goes_leaves_the_programs_time_to_save(tmp_path):
         time.sleep(0.2)
     time.sleep(600)
     """
-    with Supervisor(Console(Gone()), grace_s=60) as supervisor:
-        child = supervisor.add(program(tmp_path, source))
-        supervisor.run()
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup, under which the tests may run, has it ignored
+    try:
+        with Supervisor(Console(Gone()), grace_s=60) as supervisor:
+            child = supervisor.add(program(tmp_path, source))
+            supervisor.run()
+    finally:
+        signal.signal(signal.SIGHUP, before)
     assert child.state is ChildState.STOPPED
     assert (tmp_path / "node-1.py.saved").exists()
 
