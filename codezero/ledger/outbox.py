@@ -149,10 +149,10 @@ class Outbox:
         return [Transaction(**dict(zip(names, row, strict=True))) for row in rows]
 
     def store(self, item: LedgerItem, transaction: Transaction) -> None:
-        """Stores a transaction that is about to be sent."""
+        """Stores a transaction that is about to be sent; one with the same nonce and fees as before is there already."""
         with self._change():
             self._run(
-                "INSERT INTO sent VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO sent VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
                 item.id,
                 transaction.hash,
                 transaction.raw,

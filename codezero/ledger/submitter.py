@@ -65,12 +65,13 @@ class Submitter:
         self._worker = Worker("submitter", self._work)
         self._changed = threading.Condition()
         self._stop_by_s = 0.0  # monotonic
-        self._round = self._recalled()
+        self._round, self._stored_at_s = self._recalled()
         self._view: ChainView | None = None
         self._seen_at_s = 0.0  # monotonic, of the last view
         self._fatal: PeerTaken | None = None
         self._trouble = ""
-        self._failures = 0  # polls in a row
+        self._failures = 0  # polls in a row that ended in an RpcFault
+        self._is_away = False
         self._busy = False
         """True if, at the last poll, something that was sent was not confirmed."""
         self._paused_until_s = 0.0  # monotonic
@@ -89,6 +90,7 @@ class Submitter:
             if self._round is None:
                 raise
             self._failures += 1
+            self._is_away = True
             self._troubled(error)
         self._worker.start()
 
@@ -122,8 +124,8 @@ class Submitter:
 
     @property
     def is_away(self) -> bool:
-        """True if the chain did not answer at the last poll."""
-        return self._failures > 0
+        """True if the last poll gave no view of the chain: no answer, a wrong one, or no contract there."""
+        return self._is_away
 
     def check(self) -> None:
         """Raises PeerTaken: the peer id is registered to another account, so this node cannot submit anything."""
@@ -167,6 +169,7 @@ class Submitter:
     def _tick(self) -> float:
         """Polls once and does one step for every item. Returns the seconds until the next call."""
         self._busy = False
+        before = self._view
         try:
             view = self._poll()
             self._fold_if_due()
@@ -190,6 +193,8 @@ class Submitter:
             bug = f"internal error in the submitter ({type(error).__name__}), see the log: please report it"
             self._troubled(LedgerError(bug))
             return MAX_POLL_S
+        finally:
+            self._is_away = self._view is before
         self._failures = 0
         if time.monotonic() >= self._paused_until_s:
             halted = self._delivery.halted
@@ -199,8 +204,7 @@ class Submitter:
 
     def _poll(self) -> ChainView:
         view = self._chain.view(self._peer_id, self._writer.address)
-        elapsed_s = math.inf if self._view is None else time.monotonic() - self._seen_at_s
-        check_round(self._round, view.round_id, elapsed_s)
+        check_round(self._round, view.round_id, self._since_view_s())
         require_owner(self._peer_id, view.owner, self._writer.address)
         if self._view is not None and view.balance_wei > self._view.balance_wei:
             self._paused_until_s = 0.0
@@ -209,7 +213,7 @@ class Submitter:
             has_moved, self._round = view.round_id != self._round, view.round_id
             self._changed.notify_all()
         if has_moved:
-            self._outbox.remember(_VIEW, json.dumps([view.round_id.number, view.round_id.stage]))
+            self._outbox.remember(_VIEW, json.dumps([view.round_id.number, view.round_id.stage, time.time()]))
         if view.owner is None:
             self._outbox.ensure_registration()
         if view.balance_wei < self._policy.warn_below_eth * ETHER:
@@ -267,9 +271,18 @@ class Submitter:
             self._reminded[kind] = now_s
             logger.warning("%s", text)
 
-    def _recalled(self) -> RoundId | None:
+    def _since_view_s(self) -> float:
+        """Returns the seconds since the chain was seen at its last round, at least; infinity if the clock was set back
+        meanwhile."""
+        if self._view is not None:
+            return time.monotonic() - self._seen_at_s
+        elapsed_s = time.time() - self._stored_at_s
+        return elapsed_s if elapsed_s >= 0 else math.inf
+
+    def _recalled(self) -> tuple[RoundId | None, float]:
+        """Returns the round that was stored last, None if there is none, and the Unix time at which it was."""
         kept = self._outbox.recall(_VIEW)
         if not kept:
-            return None
-        number, stage, *_ = json.loads(kept)
-        return RoundId(number=number, stage=stage)
+            return None, 0.0
+        number, stage, *stored_at_s = json.loads(kept)  # no time: of a version that did not store it
+        return RoundId(number=number, stage=stage), stored_at_s[0] if stored_at_s else 0.0

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from codezero.runtime.rotation import rotate
+from codezero.runtime.rotation import earlier, rotate, set_aside
 from codezero.types import RolloutGroup, RoundId, ScoredGroup
 
 logger = logging.getLogger(__name__)
@@ -76,6 +76,11 @@ class GroupsFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._warned = False
+
+    def begin(self) -> None:
+        """Starts a new file; those of an earlier run are renamed to free names such as `groups.2.jsonl`."""
+        for path in (earlier(self._path), self._path):
+            set_aside(path, first=2)
 
     def append(self, round_id: RoundId, scored: Sequence[ScoredGroup], chosen: Sequence[ScoredGroup]) -> None:
         """Appends a round. A failed write, as on a full or read-only disk, is logged once, as a warning."""

@@ -4,8 +4,8 @@ the console, and a summary at the end."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean
 
 from codezero.observe import groups_file
 from codezero.observe.groups_file import GroupsFile
@@ -20,6 +20,29 @@ MAX_NAMED = 2
 """The most peers that a round's line names."""
 
 
+@dataclass(slots=True, kw_only=True)
+class _Totals:
+    """Sums over the rounds of this run, for its summary."""
+
+    rounds: int = 0
+    seconds: float = 0.0
+    updates: int = 0
+    scored: int = 0
+    reward: float = 0.0
+    passed: float = 0.0
+    external: int = 0
+
+    def add(self, report: RoundReport) -> None:
+        self.rounds += 1
+        self.seconds += sum(report.seconds.values())
+        self.updates += report.skipped is None
+        self.external += report.num_external_groups
+        if report.reward_mean is not None and report.pass_at_k is not None:
+            self.scored += 1
+            self.reward += report.reward_mean
+            self.passed += report.pass_at_k
+
+
 class RoundMonitor:
     """The implementation of `ports.Monitor` and `ports.Observer`. `rounds.jsonl` has exactly one line per finished
     round, also after kills."""
@@ -32,13 +55,15 @@ class RoundMonitor:
         self._groups_file = GroupsFile(log_dir / groups_file.NAME)
         self._console, self._status = console, status
         self._num_generations, self._name_of = num_generations, name_of
-        self._seen: list[RoundReport] = []
+        self._totals = _Totals()
         self._groups: tuple[RoundId, Sequence[ScoredGroup], Sequence[ScoredGroup]] | None = None
 
     def resume(self, last: RoundReport | None) -> None:
         """Continues the files after the last saved round; None starts new ones."""
         self._file.resume(last)
-        if last is not None:
+        if last is None:
+            self._groups_file.begin()
+        else:
             self._note(last)
 
     def stage(self, name: str) -> None:
@@ -53,7 +78,7 @@ class RoundMonitor:
         if self._groups is not None:
             self._groups_file.append(*self._groups)
             self._groups = None
-        self._seen.append(report)
+        self._totals.add(report)
         self._note(report)
         self._console.line(round_line(report, self._num_generations, self._name_of))
 
@@ -70,21 +95,17 @@ class RoundMonitor:
 
     def summary(self) -> str:
         """Returns a summary of this run's rounds in one line."""
-        if not self._seen:
+        totals = self._totals
+        if not totals.rounds:
             return "stopped before a round was finished; nothing was lost"
-        seen = self._seen
-        seconds = sum(sum(report.seconds.values()) for report in seen)
-        rewards = [report.reward_mean for report in seen if report.reward_mean is not None]
-        passed = [report.pass_at_k for report in seen if report.pass_at_k is not None]
-        updates = sum(report.skipped is None for report in seen)
-        parts = [f"{len(seen)} round{'s' * (len(seen) > 1)} in {brief(seconds)}, {updates} with an update"]
-        if rewards:
-            parts.append(f"mean reward {mean(rewards):+.2f} (higher is better)")
-        if passed:
-            parts.append(f"pass@{self._num_generations} {mean(passed):.2f} as predicted by the evaluator")
-        if any(report.num_external_groups for report in seen):
-            external = mean(report.num_external_groups for report in seen)
-            parts.append(f"{external:.1f} external groups a round")
+        rounds = f"{totals.rounds} round{'s' * (totals.rounds > 1)}"
+        parts = [f"{rounds} in {brief(totals.seconds)}, {totals.updates} with an update"]
+        if totals.scored:
+            parts.append(f"mean reward {totals.reward / totals.scored:+.2f} (higher is better)")
+            passed = totals.passed / totals.scored
+            parts.append(f"pass@{self._num_generations} {passed:.2f} as predicted by the evaluator")
+        if totals.external:
+            parts.append(f"{totals.external / totals.rounds:.1f} external groups a round")
         return "done: " + ", ".join(parts)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from codezero.errors import StateError, told_as
 from codezero.runtime.files import replace_file
+from codezero.runtime.rotation import set_aside
 
 
 class ReportFile:
@@ -56,11 +57,7 @@ class ReportFile:
 
     def set_aside(self) -> None:
         """Renames the file, if there is one, to a free name."""
-        number = 1
-        while self._path.with_suffix(f".{number}.jsonl").exists():
-            number += 1
-        if self._path.exists():
-            os.replace(self._path, self._path.with_suffix(f".{number}.jsonl"))
+        set_aside(self._path)
 
     def _number_of(self, line: str) -> int:
         """Returns the number of the report in a line; -1 for an incomplete line or another format."""

@@ -24,6 +24,17 @@ def rotate(path: Path, max_bytes: int = MAX_BYTES) -> None:
             os.replace(path, earlier(path))
 
 
+def set_aside(path: Path, first: int = 1) -> None:
+    """Renames a file, if there is one, to a free name such as `rounds.1.jsonl`, numbered from `first`. Raises OSError:
+    the folder cannot be written."""
+    if not path.exists():
+        return
+    number = first
+    while (free := path.with_suffix(f".{number}{path.suffix}")).exists():
+        number += 1
+    os.replace(path, free)
+
+
 def cut(path: Path, max_bytes: int = MAX_BYTES) -> None:
     """Rotates a file that another process has open for appending: copies it, then truncates it. Lines written in
     between are lost."""

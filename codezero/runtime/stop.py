@@ -17,6 +17,8 @@ GRACE_S = 12.0
 """Seconds until a stop ends the process by force; the rest of the promised 15 s is for its exit."""
 SAVE_S = 60.0
 """Seconds that a supervisor gives a node for its last checkpoint, some gigabytes on a slow disk, before it kills it."""
+REPEAT_S = 2.0
+"""Seconds in which a further signal is the same stop: service managers signal a whole group, and its leader does too."""
 _STOPPING = b"\nstopping: the running round is dropped, finished ones are saved (once more to stop at once)\n"
 
 
@@ -24,18 +26,21 @@ _STOPPING = b"\nstopping: the running round is dropped, finished ones are saved 
 def stop_on_signals(
     leave: Callable[[], None] = lambda: None,
 ) -> Iterator[Callable[[], AbstractContextManager[None]]]:
-    """Turns the first SIGINT or SIGTERM into KeyboardInterrupt in the main thread. A second one, or the end of the
-    grace period, ends the process at once with exit code 0. The signal handler first calls `leave`, which releases the
+    """Turns the first SIGINT or SIGTERM into KeyboardInterrupt in the main thread. One more, `REPEAT_S`
+    later or after that, or the end of the grace period, ends the process at once with exit code 0. The signal handler first calls `leave`, which releases the
     terminal.
 
     Yields a context manager that suspends the grace period for work that must finish, such as a last checkpoint."""
-    asked = threading.Event()
+    asked_at_s: float | None = None  # monotonic
     timer = _exit_timer()
 
     def handle(signum: int, frame: FrameType | None) -> None:
-        if asked.is_set():
+        nonlocal asked_at_s
+        if asked_at_s is not None:
+            if time.monotonic() - asked_at_s < REPEAT_S:
+                return
             os._exit(0)
-        asked.set()
+        asked_at_s = time.monotonic()
         timer.start()
         leave()
         # Not print(): the signal may have interrupted one.
@@ -51,7 +56,7 @@ def stop_on_signals(
             yield
         finally:
             timer = _exit_timer()
-            if asked.is_set():
+            if asked_at_s is not None:
                 timer.start()
 
     previous = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}

@@ -250,6 +250,39 @@ def test_a_round_that_goes_back_is_not_believed(path, chain):
         submitter._poll()
 
 
+@pytest.mark.parametrize("fault", [RpcTimeout("silent"), NoContract("none there"), WrongChain("another"), KeyError("a bug")])
+def test_a_chain_that_gives_no_view_is_away_until_it_does(path, chain, fault, monkeypatch):
+    monkeypatch.setattr(module, "MAX_POLL_S", 0.1)
+    with running(path, chain) as submitter:
+        assert not submitter.is_away
+        chain.fault = fault
+        wait_until(lambda: submitter.is_away)
+        assert submitter.trouble  # says why
+        chain.fault = None
+        wait_until(lambda: not submitter.is_away)
+
+
+def test_a_round_that_cannot_have_come_since_the_last_run_is_not_believed(path, chain):
+    with running(path, chain):
+        pass
+    chain.round = 5_000_000
+    with running(path, chain) as submitter:
+        assert "which is impossible" in submitter.trouble
+        assert submitter.round_id == RoundId(number=5)
+        chain.round = 6
+        assert submitter.wait_for_round(RoundId(number=5), 20.0)
+
+
+def test_rounds_of_a_long_absence_are_believed(path, chain, monkeypatch):
+    with running(path, chain):
+        pass
+    chain.round = 5_000_000
+    monkeypatch.setattr(time, "time", lambda now_s=time.time(): now_s + 10 * 24 * 3600)
+    with running(path, chain, start=False) as submitter:
+        submitter._poll()
+        assert submitter.round_id == RoundId(number=5_000_000)
+
+
 def test_without_funds_it_waits_and_goes_on_when_there_are_some(path, chain, caplog):
     chain.owner, chain.balance_wei = OURS, 5
     chain.refuses_to_send = InsufficientFunds("the account holds nothing")

@@ -149,6 +149,20 @@ def test_summary(tmp_path):
     assert made.summary().endswith("as predicted by the evaluator, 0.3 external groups a round")
 
 
+def test_the_groups_of_an_earlier_run_are_set_aside(tmp_path):
+    for name in ("groups.1.jsonl", "groups.jsonl", "groups.2.jsonl"):
+        (tmp_path / name).write_text(name)
+    made, _ = monitor(tmp_path)
+    made.resume(report(3))
+    assert (tmp_path / "groups.jsonl").exists()
+    made.resume(None)
+    assert {path.name: path.read_text() for path in tmp_path.glob("groups*")} == {
+        "groups.2.jsonl": "groups.2.jsonl",
+        "groups.1.2.jsonl": "groups.1.jsonl",
+        "groups.3.jsonl": "groups.jsonl",
+    }
+
+
 def test_a_log_folder_that_is_gone_is_named(tmp_path):
     made, _ = monitor(tmp_path / "gone")
     with pytest.raises(StateError, match=r"cannot write .*rounds\.jsonl.*tracking\.log_dir"):
