@@ -56,12 +56,13 @@ class RunningNode(Protocol):
 
 
 def begin(config: NodeConfig, role: str, console: Console, stack: ExitStack) -> CommonParts:
-    """Starts the log, locks the state folder and joins the swarm. Raises CodezeroError: one of them is impossible."""
+    """Locks the state folder, starts the log and joins the swarm. Raises CodezeroError: one of them is impossible."""
+    # The lock comes first: a start that is refused must not write into the log of the node that holds it.
+    folder = stack.enter_context(state.locked_state(folder_of(Path(config.state_dir).expanduser(), role)))
     log_dir = Path(config.tracking.log_dir).expanduser()
     logs.set_up(log_dir, config.tracking.level, console, log_name(role), config.tracking.log_format)
     system_info.write(log_dir)
     torch.manual_seed(config.seed)  # codezero does not use this generator; a library that does is repeatable
-    folder = stack.enter_context(state.locked_state(folder_of(Path(config.state_dir).expanduser(), role)))
     state.note_start(folder, settings_of(config))
     status = stack.enter_context(StatusFile(folder, new_status(role, folder, log_dir)))
     swarm = with_contract_bootnodes(config.swarm, config.ledger, console)

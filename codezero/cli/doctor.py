@@ -101,9 +101,10 @@ def _noted(state_dir: str | None) -> list[str]:
     if state_dir is None:
         return []
     from codezero.runtime.state import noted_start
+    from codezero.views.runs import ROLES, folder_of
 
-    folder = Path(state_dir).expanduser()
-    return noted_start(folder) or noted_start(folder / "proposer")
+    folders = (folder_of(Path(state_dir).expanduser(), role) for role in ROLES)
+    return next((found for folder in folders if (found := noted_start(folder))), [])
 
 
 def _beside(state_dir: str | None, settings: list[str]) -> list[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from codezero.config import NodeConfig
 from codezero.publish.tokens import TOKEN_ENVS
 from codezero.runtime import state
+from codezero.views.runs import SOLVER, roles_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +51,11 @@ class Case:
     @property
     def state_dir(self) -> Path:
         return Path(self.config.state_dir).expanduser().absolute()
+
+    @property
+    def roles(self) -> list[str]:
+        """The roles that nodes with this state folder have played; a solver's if there is none yet."""
+        return roles_in(self.state_dir) or [SOLVER]
 
     @property
     def is_running(self) -> bool:

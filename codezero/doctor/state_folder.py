@@ -1,11 +1,14 @@
-"""Checks of a node's files: its state folder, its last rounds and log, and what waits to be sent to the chain."""
+"""Checks of a node's files: its state folder, its last rounds and log, and what waits to be sent to the chain.
+
+Nodes of several roles may share a state_dir and the logs; each check looks at all that have played there.
+"""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +17,25 @@ from codezero.doctor.case import Case
 from codezero.doctor.files import Unusable, text_of
 from codezero.doctor.finding import Finding, error, info, ok, refusal, warning
 from codezero.errors import StateError
+from codezero.observe.batches import PROPOSED
+from codezero.observe.cases import CASES
 from codezero.observe.status import Status, read_status
-from codezero.reports import RoundReport
+from codezero.proposals import BatchReport
+from codezero.reports import CasesReport, RoundReport
 from codezero.runtime import state
 from codezero.runtime.amounts import gib, span
 from codezero.runtime.database import read_only
 from codezero.runtime.entries import entries
-from codezero.views.runs import JsonLines
-from codezero.views.words import RECENT, doing, obstacles, presence
+from codezero.views.runs import PROPOSER, SOLVER, JsonLines, folder_of, log_name
+from codezero.views.words import (
+    RECENT,
+    Obstacle,
+    doing,
+    obstacles,
+    presence,
+    proposer_obstacles,
+    verifier_obstacles,
+)
 
 _MAX_MANIFEST = 1 << 16
 _DATABASES = ("ledger.sqlite", "outbox.sqlite")
@@ -31,31 +45,43 @@ _SHOWN = 300
 
 
 def check(case: Case) -> Iterator[Finding]:
-    folder = case.state_dir
-    if not folder.is_dir():
-        yield info("state", f"{folder} is not there yet: the first start makes it")
+    if not case.state_dir.is_dir():
+        yield info("state", f"{case.state_dir} is not there yet: the first start makes it")
         return
+    for role in case.roles:
+        yield from _folder(case, role, folder_of(case.state_dir, role))
+
+
+def _folder(case: Case, role: str, folder: Path) -> Iterator[Finding]:
     holder = None
     try:
         holder = state.holder(folder)
-        yield info("state", f"a node runs on {folder} (process {holder})" if holder else f"{folder} is free")
-        yield from _bound(case, folder)
+        runs = f"a node runs on {folder} (process {holder})"
+        yield info(_named("state", role), runs if holder else f"{folder} is free")
+        if role == SOLVER:
+            yield from _bound(case, folder)
     except StateError as fault:
-        yield refusal("state", fault, "no node can continue from it")
+        yield refusal(_named("state", role), fault, "no node can continue from it")
     last = read_status(folder)
     if last is not None:
         yield from last_run(last, holder, time.time())
-    yield from _checkpoints(folder / "checkpoints", is_held=holder is not None)
+    yield from _checkpoints(folder / "checkpoints", role, is_held=holder is not None)
     for name in _DATABASES:
         if (folder / name).exists():
             yield from _database(folder / name)
+
+
+def _named(name: str, role: str) -> str:
+    """Returns the name of a finding about a node of this role."""
+    return name if role == SOLVER else f"{role}'s {name}"
 
 
 def last_run(last: Status, pid: int | None, now_s: float) -> Iterator[Finding]:
     """Reports the node's last note about itself. `pid` is the process that runs on the folder now, None if none."""
     there = presence(last, pid, now_s)
     memory = gib(last.rss_bytes) + (f" of {gib(last.planned_bytes)} planned" if last.planned_bytes else "")
-    where = "" if pid == last.pid else f", {doing(last)}" + (f" in round {last.round}" if last.round else "")
+    number = f" in {'round' if last.role == SOLVER else 'batch'} {last.round}" if last.round else ""
+    where = "" if pid == last.pid else f", {doing(last)}{number}"
     found = f"{last.role}: {there.text}{where}, with {memory}"
     if there.state in ("running", "stopped"):
         yield (ok if pid else info)("node", found)
@@ -76,28 +102,29 @@ def _bound(case: Case, folder: Path) -> Iterator[Finding]:
         yield ok("state", "it was made with " + ", ".join(f"{key}={value}" for key, value in bound.items()))
 
 
-def _checkpoints(folder: Path, is_held: bool) -> Iterator[Finding]:
+def _checkpoints(folder: Path, role: str, is_held: bool) -> Iterator[Finding]:
     """Checks only the sizes of files: checksums of some gigabytes take a minute, and a node checks them at start."""
+    name = _named("checkpoints", role)
     saved = sorted((path for path in folder.glob("round-*") if path.is_dir()), reverse=True)
     if not saved:
-        yield info("checkpoints", f"none in {folder}", "the node starts from the model's own weights")
+        yield info(name, f"none in {folder}", "the node starts from the model's own weights")
         return
     faults = {path.name: fault for path in saved for fault in [_fault(path)] if fault is not None}
     whole = [path for path in saved if path.name not in faults]
-    listed = "; ".join(f"{name}: {fault}" for name, fault in faults.items())
+    listed = "; ".join(f"{path}: {fault}" for path, fault in faults.items())
     if not whole:
         means = "the node stops, so that it does not begin anew unasked"
         do = f"restore one from a backup, or move {folder} away to start from the model's own weights"
-        yield error("checkpoints", f"all {len(saved)} are damaged ({listed})", means, do)
+        yield error(name, f"all {len(saved)} are damaged ({listed})", means, do)
         return
     age_s = time.time() - whole[0].stat().st_mtime
     if faults:
         do = "look at the disk (`dmesg`): the node itself leaves none half written"
-        yield warning("checkpoints", f"damaged: {listed}", f"the node continues from {whole[0].name}", do)
-    yield ok("checkpoints", f"the newest whole one is {whole[0].name}, saved {span(age_s)} ago")
+        yield warning(name, f"damaged: {listed}", f"the node continues from {whole[0].name}", do)
+    yield ok(name, f"the newest whole one is {whole[0].name}, saved {span(age_s)} ago")
     leftovers = list(folder.glob(".saving-*"))
     if leftovers and not is_held:
-        yield info("checkpoints", f"{len(leftovers)} incomplete, of an interrupted save", "the next start clears them")
+        yield info(name, f"{len(leftovers)} incomplete, of an interrupted save", "the next start clears them")
 
 
 def _fault(checkpoint: Path) -> str | None:
@@ -127,11 +154,15 @@ def _database(path: Path) -> Iterator[Finding]:
 
 
 def check_log(case: Case) -> Iterator[Finding]:
-    path = case.log_dir / "swarm.log"
+    for role in case.roles:
+        yield from _log(_named("log", role), case.log_dir / log_name(role))
+
+
+def _log(name: str, path: Path) -> Iterator[Finding]:
     try:
         found = entries(text_of(path, _LOG_BYTES))
     except Unusable as reason:
-        yield info("log", f"{path}: {reason}")
+        yield info(name, f"{path}: {reason}")
         return
     failures = [entry for entry in found if entry.fails]
     warnings = [entry for entry in found if entry.warns and not entry.fails]
@@ -139,13 +170,13 @@ def check_log(case: Case) -> Iterator[Finding]:
         last = failures[-1]
         means = "it ended the node, or a part of it"
         do = f"see the lines before it in {path}, and docs/troubleshooting.md"
-        yield warning("log", f"last failure at {_utc(last.at_s)}: {(last.raised or last.text)[:_SHOWN]}", means, do)
+        yield warning(name, f"last failure at {_utc(last.at_s)}: {(last.raised or last.text)[:_SHOWN]}", means, do)
     if warnings:
         last = warnings[-1]
         count = f"{len(warnings)} warning{'s' * (len(warnings) != 1)}"
-        yield info("log", f"{count} recently in {path}; the last at {_utc(last.at_s)}: {last.text[:_SHOWN]}")
+        yield info(name, f"{count} recently in {path}; the last at {_utc(last.at_s)}: {last.text[:_SHOWN]}")
     elif not failures:
-        yield ok("log", f"no recent failure or warning in {path}")
+        yield ok(name, f"no recent failure or warning in {path}")
 
 
 def _utc(at_s: float) -> str:
@@ -153,11 +184,38 @@ def _utc(at_s: float) -> str:
 
 
 def check_rounds(case: Case) -> Iterator[Finding]:
+    for role in case.roles:
+        if role == SOLVER:
+            yield from _rounds(case)
+        elif role == PROPOSER:
+            proposed = JsonLines(case.log_dir / PROPOSED.file, BatchReport, RECENT).read()
+            yield from _batches(role, case.log_dir / PROPOSED.file, proposed, proposer_obstacles(proposed))
+        else:
+            written = JsonLines(case.log_dir / CASES.file, CasesReport, RECENT).read()
+            yield from _batches(role, case.log_dir / CASES.file, written, verifier_obstacles(written))
+
+
+def _batches(
+    role: str, path: Path, reports: Sequence[BatchReport] | Sequence[CasesReport], found: Sequence[Obstacle]
+) -> Iterator[Finding]:
+    name = _named("batches", role)
+    if not reports:
+        yield info(name, f"{path} has no report", "no batch has been finished with this log folder")
+        return
+    yield info(name, f"the last one is {reports[-1].batch}, finished {_ago(reports[-1].finished_at_s)}")
+    for one in found:
+        yield warning(name, one.what[:_SHOWN], one.meaning, one.do)
+
+
+def _ago(at_s: float) -> str:
+    return f"{span(time.time() - at_s)} ago"
+
+
+def _rounds(case: Case) -> Iterator[Finding]:
     path = case.log_dir / "rounds.jsonl"
     reports = JsonLines(path, RoundReport, RECENT).read()
     if reports:
-        finished_s = time.time() - path.stat().st_mtime
-        yield info("rounds", f"the last one is {reports[-1].round}, finished {span(finished_s)} ago")
+        yield info("rounds", f"the last one is {reports[-1].round}, finished {_ago(reports[-1].finished_at_s)}")
     else:
         yield info("rounds", f"{path} has no report", "no round has been finished with this log folder")
     joins = case.config.swarm.network is not Network.none and case.config.swarm.num_external > 0

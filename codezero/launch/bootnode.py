@@ -60,6 +60,7 @@ def run_bootnode(
             console.line(f"join with: codezero run swarm={invite}")
         seen = 0
         while not asked.wait(STATUS_S):
+            link.check()
             count = len(link.others())
             if count != seen:
                 console.line(f"{count} node{'s' * (count != 1)} in reach")

@@ -149,7 +149,7 @@ class Outbox:
         return [Transaction(**dict(zip(names, row, strict=True))) for row in rows]
 
     def store(self, item: LedgerItem, transaction: Transaction) -> None:
-        """Stores a transaction that is about to be sent; one with the same nonce and fees as before is there already."""
+        """Stores a transaction that is about to be sent. The same one may come again."""
         with self._change():
             self._run(
                 "INSERT INTO sent VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",

@@ -18,7 +18,7 @@ GRACE_S = 12.0
 SAVE_S = 60.0
 """Seconds that a supervisor gives a node for its last checkpoint, some gigabytes on a slow disk, before it kills it."""
 REPEAT_S = 2.0
-"""Seconds in which a further signal is the same stop: service managers signal a whole group, and its leader does too."""
+"""Seconds in which a further signal is the same stop: a service manager signals a group, and then its leader too."""
 _STOPPING = b"\nstopping: the running round is dropped, finished ones are saved (once more to stop at once)\n"
 
 
@@ -26,9 +26,9 @@ _STOPPING = b"\nstopping: the running round is dropped, finished ones are saved 
 def stop_on_signals(
     leave: Callable[[], None] = lambda: None,
 ) -> Iterator[Callable[[], AbstractContextManager[None]]]:
-    """Turns the first SIGINT or SIGTERM into KeyboardInterrupt in the main thread. One more, `REPEAT_S`
-    later or after that, or the end of the grace period, ends the process at once with exit code 0. The signal handler first calls `leave`, which releases the
-    terminal.
+    """Turns the first SIGINT or SIGTERM into KeyboardInterrupt in the main thread. One that comes `REPEAT_S` or more
+    after it, or the end of the grace period, ends the process at once with exit code 0. The signal handler first calls
+    `leave`, which releases the terminal.
 
     Yields a context manager that suspends the grace period for work that must finish, such as a last checkpoint."""
     asked_at_s: float | None = None  # monotonic

@@ -172,13 +172,12 @@ def find_runs(folder: Path, most: int | None = None) -> list[Run]:
 
 
 def _runs_in(state: Path, name: str, most: int | None) -> list[Run]:
-    found = []
-    if any((state / mark).exists() for mark in _MARKS):
-        found.append(Run(name or SOLVER, SOLVER, state, most))
-    for role in (PROPOSER, VERIFIER):
-        if any((folder_of(state, role) / mark).exists() for mark in _MARKS):
-            found.append(Run(name or role, role, folder_of(state, role), most))
-    return found
+    return [Run(name or role, role, folder_of(state, role), most) for role in roles_in(state)]
+
+
+def roles_in(state: Path) -> list[str]:
+    """Returns the roles that nodes with this state_dir have played."""
+    return [role for role in ROLES if any((folder_of(state, role) / mark).exists() for mark in _MARKS)]
 
 
 def folder_of(state: Path, role: str) -> Path:

@@ -179,6 +179,7 @@ def test_a_second_node_on_the_same_state_is_refused(model, tmp_path):
         assert second.returncode == 1
         assert f"in use by the node with process id {process.pid}" in second.stderr
         assert second.stderr.count("\n") == 1
+        assert "in use" not in (tmp_path / "logs" / "swarm.log").read_text()  # it is the first one's
     finally:
         process.kill()
         process.communicate()

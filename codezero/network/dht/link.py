@@ -77,8 +77,13 @@ class SwarmLink:
         """Runs a coroutine on the network's thread and waits for it."""
         if self._keeper is not None and self._keeper.done():
             work.close()
-            self._keeper.result()  # raises: it is a bug and no failure of the network
+        self.check()
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def check(self) -> None:
+        """Raises the error that has ended the upkeep of daemon and connections, if one has: a bug."""
+        if self._keeper is not None and self._keeper.done():
+            self._keeper.result()
 
     def close(self) -> None:
         """Ends daemon and thread."""

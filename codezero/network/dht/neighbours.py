@@ -63,6 +63,15 @@ class Neighbours(RoutingTable):  # type: ignore[misc]
             del self[next(iter(spare))]
         return to_ping
 
+    def split_bucket(self, index: int) -> None:
+        """Splits a bucket. hivemind leaves a node at the very bound in the lower half, where it is not looked for."""
+        super().split_bucket(index)
+        lower, upper = self.buckets[index : index + 2]
+        bound = DHTID(upper.lower)
+        for nodes in (lower.nodes_to_peer_id, lower.replacement_nodes):
+            if (peer_id := nodes.pop(bound, None)) is not None:
+                upper.add_or_update_node(bound, peer_id)
+
 
 async def ping(protocol: DHTProtocol, peer: PeerID) -> bool:
     """Returns True if a node answers; it is then in the routing table."""

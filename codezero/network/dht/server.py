@@ -98,8 +98,12 @@ class RecordServer:
         # The protocol adds the sender to the routing table and answers with this node's id; it gets nothing to store.
         response = await self._protocol.rpc_store(dht_pb2.StoreRequest(peer=request.peer), context)
         sender = context.remote_id.to_base58()
-        for key, tag, value, expires_at_s in zip(*columns, strict=True):
-            items = _read_items(DHTID.from_bytes(key), tag, value, expires_at_s, sender)
+        offered = [
+            _read_items(DHTID.from_bytes(key), tag, value, expires_at_s, sender)
+            for key, tag, value, expires_at_s in zip(*columns, strict=True)
+        ]
+        self._charge(context.remote_id, sum(len(items) - 1 for items in offered if items))  # entries of directories
+        for items in offered:
             stored = [self.store(item, address) for item in items]
             response.store_ok.append(bool(stored) and all(stored))
         return response
@@ -132,10 +136,14 @@ class RecordServer:
             raise ValueError(f"a node id of {len(node.node_id)} bytes")
         if num_items > MAX_ITEMS:
             raise ValueError(f"{num_items} in one request, at most {MAX_ITEMS}")
-        self._rates.take(peer_id.to_base58(), 1 + num_items)
+        self._charge(peer_id, 1 + num_items)
+
+    def _charge(self, peer_id: PeerID, count: int) -> None:
+        """Counts records and keys for a peer and its address. Raises ValueError: they send too much."""
+        self._rates.take(peer_id.to_base58(), count)
         address = self._addresses.seen(peer_id)
         if address != UNKNOWN:
-            self._rates.take(address, (1 + num_items) / PEERS_PER_ADDRESS)
+            self._rates.take(address, count / PEERS_PER_ADDRESS)
 
     def _pack(self, records: Mapping[str | None, StoredRecord]) -> bytes:
         """Encodes a directory, with the address that sent each entry, which its readers cannot see themselves."""

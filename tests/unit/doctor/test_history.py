@@ -18,7 +18,7 @@ from codezero.observe.status import StatusFile, new_status
 from codezero.runtime import logs, state
 from codezero.runtime.console import Console
 from codezero.types import RoundId
-from tests.swarm_folder import round_report
+from tests.swarm_folder import proposer, round_report, verifier
 from tests.unit.doctor.cases import case_of, told
 
 AT = "2026-11-21T23:00:0{}.000Z"
@@ -120,6 +120,26 @@ def test_rounds_that_are_fine(tmp_path):
     found = rounds(tmp_path, [report(n) for n in range(1, 9)], "swarm=native")
     assert not told(found, "warning")
     assert "the last one is 8, finished " in told(found, "info")[0]
+
+
+def test_batches_of_other_roles(tmp_path):
+    proposer(tmp_path, 12)
+    verifier(tmp_path, 9, "all answers are worth the same")
+    found = list(state_folder.check_rounds(case_of(tmp_path)))
+    notes = told(found, "info")
+    assert notes[0].startswith("proposer's batches: the last one is 12, finished ")
+    assert notes[1].startswith("verifier's batches: the last one is 9, finished ")
+    (fault,) = told(found, "warning")
+    assert "9 of the last 9 batches made no update, 9 of them: all answers are worth the same" in fault
+    (tmp_path / "logs" / "proposals.jsonl").unlink()
+    assert "proposals.jsonl has no report" in told(state_folder.check_rounds(case_of(tmp_path)), "info")[0]
+
+
+def test_each_role_has_a_log(tmp_path):
+    proposer(tmp_path)
+    (tmp_path / "logs" / "proposer.log").write_text(AT.format(2) + " ERROR codezero.x: cannot save batch 5\n")
+    (fault,) = told(state_folder.check_log(case_of(tmp_path)), "warning")
+    assert fault.startswith("proposer's log: last failure at 2026-11-21 23:00:02 UTC: cannot save batch 5")
 
 
 def test_a_node_that_learns_nothing(tmp_path):

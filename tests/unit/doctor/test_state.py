@@ -20,11 +20,12 @@ from codezero.launch import configs
 from codezero.observe.status import new_status
 from codezero.runtime import state
 from codezero.runtime.console import Console
+from tests.swarm_folder import proposer, verifier
 from tests.unit.doctor.cases import case_of, told
 
 
-def checkpoint(folder, number, size=5, said=5):
-    path = folder / "state" / "checkpoints" / f"round-{number:08d}"
+def checkpoint(folder, number, size=5, said=5, into="state"):
+    path = folder / into / "checkpoints" / f"round-{number:08d}"
     path.mkdir(parents=True)
     (path / "learner.pt").write_bytes(b"x" * size)
     (path / "manifest.json").write_text(json.dumps({"files": {"learner.pt": {"bytes": said, "crc32": 1}}}))
@@ -116,6 +117,19 @@ def test_a_node_that_hangs(tmp_path):
     me = os.getpid()
     assert "no sign of life for 10 min" in told(last(tmp_path, me, later_s=600.0), "warning")[0]
     assert told(last(tmp_path, me), "ok")
+
+
+def test_a_proposer_and_a_test_writer_are_looked_at_as_well(tmp_path):
+    proposer(tmp_path, 3)
+    verifier(tmp_path, 4)
+    checkpoint(tmp_path, 4, into="state/verifier")
+    findings = list(state_folder.check(case_of(tmp_path)))
+    assert {one.name for one in findings} == {
+        *("proposer's state", "proposer's checkpoints", "verifier's state", "verifier's checkpoints", "node")
+    }  # no solver has run
+    (whole,) = told(findings, "ok")
+    assert whole.startswith("verifier's checkpoints: the newest whole one is round-00000004")
+    assert any("node: proposer: stopped" in text and "in batch 3" in text for text in told(findings, "info"))
 
 
 def test_who_the_node_is(tmp_path):

@@ -120,6 +120,7 @@ def test_transactions_are_kept_with_their_item_in_order(outbox):
     (item,) = outbox.open_items()
     outbox.store(item, transaction("0xaa", 3))
     outbox.store(item, transaction("0xbb", 4))
+    outbox.store(item, transaction("0xbb", 4))  # signed again, with the same nonce and fees
     outbox.taken(transaction("0xbb"), 8.0)
     assert [(t.hash, t.nonce, t.sent_at_s) for t in outbox.sent(item)] == [("0xaa", 3, 0.0), ("0xbb", 4, 8.0)]
     assert outbox.open_items()[0].state is ItemState.SENT

@@ -250,7 +250,9 @@ def test_a_round_that_goes_back_is_not_believed(path, chain):
         submitter._poll()
 
 
-@pytest.mark.parametrize("fault", [RpcTimeout("silent"), NoContract("none there"), WrongChain("another"), KeyError("a bug")])
+@pytest.mark.parametrize(
+    "fault", [RpcTimeout("silent"), NoContract("none there"), WrongChain("another"), KeyError("a bug")]
+)
 def test_a_chain_that_gives_no_view_is_away_until_it_does(path, chain, fault, monkeypatch):
     monkeypatch.setattr(module, "MAX_POLL_S", 0.1)
     with running(path, chain) as submitter:
@@ -277,7 +279,8 @@ def test_rounds_of_a_long_absence_are_believed(path, chain, monkeypatch):
     with running(path, chain):
         pass
     chain.round = 5_000_000
-    monkeypatch.setattr(time, "time", lambda now_s=time.time(): now_s + 10 * 24 * 3600)
+    later_s = time.time() + 10 * 24 * 3600
+    monkeypatch.setattr(time, "time", lambda: later_s)
     with running(path, chain, start=False) as submitter:
         submitter._poll()
         assert submitter.round_id == RoundId(number=5_000_000)

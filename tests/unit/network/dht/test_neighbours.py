@@ -58,6 +58,17 @@ def test_nobody_takes_the_place_of_another_peer():
     assert one.get(peer_id=peer(2)) is None
 
 
+def test_nodes_with_ids_at_the_bounds_of_buckets_are_found():
+    one = table()
+    bounds = [DHTID(2**159 + sum(2 ** (158 - i) for i in range(depth))) for depth in range(40)]
+    for number, place in enumerate([*bounds, *(DHTID(2**159 + 7 * n) for n in range(400)), *map(DHTID, range(400))]):
+        one.add_or_update_node(place, peer(number + 1))
+    assert is_consistent(one)
+    for place in list(one.uid_to_peer_id):
+        assert one.buckets[one.get_bucket_index(place)][place] == one.get(node_id=place)
+        del one[place]
+
+
 def test_our_own_place_is_not_for_others():
     one = table()
     one.add_or_update_node(one.node_id, peer(1))

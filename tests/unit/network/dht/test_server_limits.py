@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 
 import pytest
+from hivemind.dht.protocol import DHTProtocol
 from hivemind.p2p import PeerID
 from hivemind.proto import dht_pb2
 
 from codezero.network import genrl
 from codezero.network.dht import server
+from codezero.network.dht.dictionary import pack_dictionary
 from tests.unit.network.dht.asker import PLAIN, Asker, bin_, body_key, is_refused, item_of, key, run
 
 
@@ -73,6 +75,19 @@ def test_a_peer_that_asks_too_much_is_refused_and_others_are_not(monkeypatch):
         assert len(await other.find("7")) == 1
         monkeypatch.setattr(server, "RATE_PER_S", 1e9)
         assert not await is_refused(asker.find(*names))  # a moment later
+
+    run(scenario)
+
+
+def test_the_entries_of_a_directory_count_each(monkeypatch):
+    monkeypatch.setattr(server, "RATE_PER_S", 0.0)
+
+    async def scenario():
+        asker = await Asker.create(genrl.RULES)
+        entries = [(f"peer {number}", bin_(b"x"), time.time() + 60) for number in range(60)]
+        directory = (key("k"), DHTProtocol.IS_DICTIONARY, pack_dictionary(entries), time.time() + 60)
+        refused = [await is_refused(asker.store(*[directory] * 4), "too many requests") for _ in range(6)]
+        assert refused == [False] * 4 + [True] * 2  # a thousand entries
 
     run(scenario)
 
