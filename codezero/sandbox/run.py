@@ -251,7 +251,17 @@ def _environment() -> dict[str, str]:
 
 
 def _parsed(output: bytes) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in output.splitlines(keepends=True) if line.endswith(b"\n")]
+    """Returns the reports up to the first unreadable one: a solution that shares the judge's process can write some."""
+    reports = []
+    for line in output.splitlines():
+        try:
+            report = json.loads(line)
+        except (ValueError, RecursionError):
+            break
+        if not isinstance(report, dict):
+            break
+        reports.append(report)
+    return reports
 
 
 def _results(lines: list[dict[str, Any]], num_cases: int) -> tuple[CaseResult, ...]:
@@ -263,10 +273,9 @@ def _results(lines: list[dict[str, Any]], num_cases: int) -> tuple[CaseResult, .
         elif "failed" in line:
             reason = line["failed"]
             outcome = CaseOutcome.UNKNOWN if line.get("unknown") else CaseOutcome.FAIL
+            text = reason[:MAX_REASON_CHARS] if isinstance(reason, str) else "no reason given"
             results.append(
-                CaseResult(outcome=CaseOutcome.PASS)
-                if reason is None
-                else CaseResult(outcome=outcome, reason=str(reason)[:MAX_REASON_CHARS])
+                CaseResult(outcome=CaseOutcome.PASS) if reason is None else CaseResult(outcome=outcome, reason=text)
             )
         elif line.get("out_of_time"):
             missing = CaseResult(outcome=CaseOutcome.UNKNOWN, reason="not run: the suite's time was up")

@@ -260,6 +260,27 @@ def test_a_sandbox_that_breaks_down_is_an_error_with_its_last_words(monkeypatch)
         run_tests("def f(): return 1", parse_tests("assert f()"))
 
 
+@pytest.mark.parametrize(
+    "report",
+    [
+        b"[" * 100_000,
+        b"[]",
+        b"{",
+        b"\xff",
+        b"9" * 5000,
+        b'{"failed": ' + b"[" * 500 + b"]" * 500 + b"}",
+        b'{"failed": 7}',
+    ],
+    ids=len,
+)
+def test_whatever_a_sandbox_reports_ends_no_node(monkeypatch, report):
+    lines = b'{"confined": true}\n%s\n' % report
+    start = f"import os, sys; os.write(int(sys.argv[4]), {lines!r})"
+    monkeypatch.setattr(run, "_START", start)
+    (result,) = run_tests("def f(): return 1", parse_tests("assert f()"))
+    assert result.outcome is FAIL
+
+
 def test_isolation_says_what_is_missing():
     strong = Isolation(confined=True, own_user=False)
     assert strong.line().startswith("own processes and no network (namespaces), own read-only file system, limits")
