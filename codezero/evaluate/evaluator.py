@@ -150,18 +150,19 @@ class FrozenEvaluator:
 
     def _open(self, task: Task, findings: Findings) -> dict[Attempt, Submission]:
         """Returns a submission to the judge for each attempt that nothing else decides."""
-        if not self._can_be_judged(task):
-            return {}
         return {
             attempt: _submission(task, attempt, examined, findings)
             for attempt, examined in findings.attempts.items()
-            if isinstance(examined, Examined) and examined.settled(self._config.fatal_rules) is None
+            if isinstance(examined, Examined)
+            and examined.settled(self._config.fatal_rules) is None
+            and self._can_be_judged(task, examined)
         }
 
-    def _can_be_judged(self, task: Task) -> bool:
-        """Returns whether the judge can tell anything. It was fitted on functions; of 16 contest programs that a dry
-        run had left open it told right from wrong no better than chance (AUC 0.53)."""
-        return not (self._mask and task.origin is TaskOrigin.CODE_CONTESTS)
+    def _can_be_judged(self, task: Task, examined: Examined) -> bool:
+        """Returns True if the judge can tell anything. It was fitted on functions; of 16 contest programs that a dry
+        run had left open it told right from wrong no better than chance (AUC 0.53). A peer may claim any origin, so
+        the form of the tests counts as well."""
+        return not (self._mask and (task.origin is TaskOrigin.CODE_CONTESTS or examined.is_program))
 
     def _scored(self, one: _Read, opinions: Sequence[Opinion], of_cases: _OfCases) -> ScoredGroup:
         group, findings, refused = one.group, one.findings, one.findings.refused
@@ -226,7 +227,7 @@ class FrozenEvaluator:
             return replace(verdict, outcome=Outcome.JUDGED, p_correct=examined.score)
         right = examined.settled(self._config.fatal_rules)
         if right is None:
-            if self._can_be_judged(task):
+            if self._can_be_judged(task, examined):
                 return verdict
             return replace(verdict, outcome=Outcome.UNSURE, reply="the judge is not asked about programs")
         if self._config.fatal_rules and breaks_fatal(examined.rules):

@@ -154,6 +154,8 @@ class Examined(Struct, frozen=True, kw_only=True):
     """(index, left side, right side) of the tests `assert left == right` that the dry run left open."""
     program: ProgramPrint | None = None
     """The program's fingerprint; None if it does not parse."""
+    is_program: bool = False
+    """True if the tests give it an input and compare what it prints."""
     score: Score | None = None
     """The score by the rule of the task's environment; None if the task has none."""
 

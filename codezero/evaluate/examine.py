@@ -140,6 +140,7 @@ def _read(asked: Examine, task: Task, suite: TestSuite, attempt: Attempt, walk_s
         rules={name: one.score for name, one in checked.items()},
         reasons={name: one.reason for name, one in checked.items() if one.reason},
         program=program_of(attempt.code, wanted_of(asked_of(task.origin, suite))),
+        is_program=bool(suite.examples) and not suite.statements,
     )
     if not asked.walk or found.settled(asked.fatal_rules) is not None:
         return found

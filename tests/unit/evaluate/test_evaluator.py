@@ -168,6 +168,15 @@ def test_the_judge_is_not_asked_about_programs_that_a_dry_run_leaves_open():
     assert judge.asked == []
 
 
+@pytest.mark.parametrize("origin", TaskOrigin)
+def test_a_peer_s_program_is_one_whatever_origin_the_peer_claims(origin):
+    judge, program = ScriptedJudge({}), Task(origin=origin, question="Add.", tests="Input:\n1\nOutput:\n2\n")
+    text = "```python\nimport fractions\nprint(int(input()) + 1)\n```"
+    judging = evaluator(judge, Reader(lambda *_: (UNKNOWN,)), walk=True)
+    (found,) = judging.score_groups([(group([rollout(text=text)], of=program), True)])
+    assert (found.verdicts[0].outcome, judge.asked) == (Outcome.UNSURE, [])
+
+
 @pytest.mark.parametrize("p_open", [0.5, None, EvaluatorError("down")], ids=["unsure", "no opinion", "an outage"])
 @pytest.mark.parametrize("texts", [(RIGHT, OPEN, ALSO_OPEN), (OPEN, ALSO_OPEN), (OPEN,)])
 def test_one_attempt_among_masked_ones_earns_nothing(p_open, texts):
