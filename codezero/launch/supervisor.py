@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import selectors
 import signal
 import time
@@ -118,16 +117,15 @@ class Supervisor:
                 child.state = ChildState.KILLED
 
     def say(self, name: str, text: str) -> None:
-        """Prints one line with the program's name, or none on a full disk. A terminal that is gone counts as a signal
-        to stop, but not as the second one, which would kill programs that save."""
+        """Prints one line with the program's name. A terminal that is gone counts as a signal to stop, but not as the
+        second one, which would kill programs that save."""
         if self._is_mute:
             return
         try:
             self._console.line(f"{name:<{self._width}} | {text}")
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                self._is_mute = True
-                self._num_signals = max(self._num_signals, 1)
+        except OSError:
+            self._is_mute = True
+            self._num_signals = max(self._num_signals, 1)
 
     def _step(self) -> None:
         """Starts programs that are due, prints output, and handles processes that have ended."""

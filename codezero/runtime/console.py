@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import sys
@@ -24,7 +25,7 @@ SHOWN_AFTER = 20
 
 class Console:
     """Writer of lines and progress to one stream. On a terminal progress is one line that is redrawn, elsewhere an
-    occasional line."""
+    occasional line. What a full disk under the stream does not take is left out there: it must not end a node."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stdout
@@ -52,7 +53,7 @@ class Console:
             self._held += 1
             return
         self._clear()
-        print(shown, file=self._stream, flush=True)
+        self._write(f"{shown}\n")
         self._shown_at_s = time.monotonic()
 
     @property
@@ -67,7 +68,6 @@ class Console:
     def hold(self) -> None:
         """Holds all output back from now on, while a view uses the terminal."""
         self._clear()
-        self._stream.flush()
         self._held = 0
 
     def release(self) -> None:
@@ -91,14 +91,21 @@ class Console:
         if not self._live:
             self.show(text)
             return
-        self._stream.write("\r" + text.ljust(self._progress_width))
-        self._stream.flush()
+        self._write("\r" + text.ljust(self._progress_width))
         self._progress_width, self._shown_at_s = len(text), time.monotonic()
 
     def _clear(self) -> None:
         if self._progress_width:
-            self._stream.write("\r" + " " * self._progress_width + "\r")
+            self._write("\r" + " " * self._progress_width + "\r")
             self._progress_width = 0
+
+    def _write(self, text: str) -> None:
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
 
 
 def printable(text: str) -> str:

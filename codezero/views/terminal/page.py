@@ -26,8 +26,6 @@ Reward is the mean over the last round's own solutions, from -1.2 to 1.2; below 
 pass@k is the share of tasks with at least one right solution of k, average@k the share of right solutions, both as the
 evaluator believes: nothing is run.
 
-▲ ▼ = tell whether the mean of the last rounds is above, below or level with that of as many before them.
-
 local are groups of own solutions, external those of peers that were trained on, dropped what was left out, and why.
 unverified are solutions for which only tests that their authors were shown speak.
 

@@ -1,6 +1,7 @@
 import dataclasses
 import io
 import json
+import os
 
 import pytest
 
@@ -175,6 +176,16 @@ def test_control_characters_are_shown_not_sent():
     out = io.StringIO()
     Console(out).line("\x1b[31mred")
     assert out.getvalue() == "\\x1b[31mred\n"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
+def test_output_into_a_file_on_a_full_disk_ends_nothing():
+    with open("/dev/full", "wb", buffering=0) as full:
+        console = Console(io.TextIOWrapper(full, write_through=True))
+        console.line("a round")
+        console.hold()
+        console.release()
+    assert [text for _, text, _ in console.lines()] == ["a round"]
 
 
 def test_plain_progress_is_rare(monkeypatch):

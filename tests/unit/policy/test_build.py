@@ -203,6 +203,21 @@ def test_a_node_without_room_says_what_it_needs_with_the_judge_that_takes_none(m
     assert told("auto") == told("transformers") != told("llama_cpp")
 
 
+def test_weights_that_two_checkpoints_share_count_once(monkeypatch, tmp_path):
+    rooms = []
+    monkeypatch.setattr(build, "free_room", lambda *_: Room(memory=4 << 30, disk=1000))
+    monkeypatch.setattr(build, "plan_training", lambda shape, config, load, room: rooms.append(room.disk))
+    for number in (1, 2):
+        (tmp_path / f"round-{number}").mkdir()
+        (tmp_path / f"round-{number}" / "node.pt").write_bytes(b"x" * 10)
+    (tmp_path / "round-1" / "learner.pt").write_bytes(b"x" * 100)
+    (tmp_path / "round-2" / "learner.pt").hardlink_to(tmp_path / "round-1" / "learner.pt")
+    build.plan_node(
+        load_config(["tasks=builtin", "swarm=alone", "model.device=cpu"]), tmp_path, Console(), downloads=False
+    )
+    assert set(rooms) == {1120}
+
+
 def test_running_the_tests_instead_loads_no_judge(tmp_path, capsys):
     model = save_tiny(tmp_path / "model")
     _, made = made_from(tmp_path / "a", model, model, "evaluator.backend=execution")
