@@ -108,8 +108,8 @@ def _updates(reports: Sequence[RoundReport], draw: _Charts) -> list[str]:
         draw.line(
             "Loss",
             {"loss": [report.loss for report in reports]},
-            "Of the policy update. With one step a round the GRPO loss is 0 by construction. A gap is a round without "
-            "an update.",
+            "Of the policy update. With train.loss_type=grpo and one step a round it is 0 by construction. A gap is a "
+            "round without an update.",
         ),
         draw.line(
             "Gradient norm",
