@@ -10,7 +10,9 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from codezero.config import Backend, NodeConfig, ProposerBackend
+import torch
+
+from codezero.config import Backend, Dtype, NodeConfig, ProposerBackend, TrainMethod
 from codezero.errors import TrainingError
 from codezero.evaluate.build import judge_that_fits
 from codezero.launch.several import MemoryShare, Programs
@@ -19,7 +21,7 @@ from codezero.llm import store
 from codezero.policy.build import plan_node
 from codezero.proposer import build
 from codezero.runtime.console import Console
-from codezero.train.memory import GIB
+from codezero.train.memory import GIB, read_shape
 from codezero.train.method import free_room
 from codezero.verifier import build as verifying
 
@@ -40,6 +42,8 @@ def _share(config: NodeConfig, programs: Programs) -> MemoryShare:
     device = devices.choose_device(config.model.device)
     free = free_room(config.train, device, config.state_dir).memory
     limited = config.train.memory_limit_gib > 0
+    if not limited:
+        free += _counted_too_often(config, programs, device)
     equal = free if limited else free // programs.all
     if programs.proposers and build.choose_backend(config.proposer) is ProposerBackend.transformers:
         needed = build.num_bytes(config, build.choose_model(config, device, equal), device)
@@ -69,3 +73,20 @@ def _share(config: NodeConfig, programs: Programs) -> MemoryShare:
             "(--nodes 1, --proposers 0 or both; --local is one alone), or free memory"
         ) from error
     return MemoryShare(programs=programs, node_bytes=share, other_bytes=equal)
+
+
+def _counted_too_often(config: NodeConfig, programs: Programs, device: torch.device) -> int:
+    """Returns the bytes of weights that plans of several programs count and memory holds once. On a CPU they map the
+    same file of float32 weights, which adapters leave as they are."""
+    if device.type != "cpu" or config.train.method is TrainMethod.full or config.model.dtype is Dtype.bfloat16:
+        return 0
+    proposes = (
+        build.choose_backend(config.proposer) is ProposerBackend.transformers
+        and build.choose_model(config, device, 0) == config.model.name
+        and build.dtype_of(config, device) is torch.float32
+    )
+    mapping = programs.nodes + programs.verifiers + proposes * programs.proposers
+    folder = store.prepare(config.model.name, config.model.cache_dir)
+    in_file = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
+    weights = 4 * read_shape(folder).num_parameters
+    return (mapping - 1) * weights if in_file >= weights else 0

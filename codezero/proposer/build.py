@@ -52,7 +52,7 @@ def choose_model(config: NodeConfig, device: torch.device, memory_bytes: int) ->
 def num_bytes(config: NodeConfig, name: str, device: torch.device) -> int:
     """Returns the peak memory in bytes of a proposer with this model. Raises ModelError: weights are not available."""
     folder = store.prepare(name, config.model.cache_dir)
-    return writer.num_bytes(folder, _writing(config), _dtype(config, device), device)
+    return writer.num_bytes(folder, _writing(config), dtype_of(config, device), device)
 
 
 def load(config: NodeConfig, console: Console) -> LoadedModel:
@@ -71,7 +71,7 @@ def load(config: NodeConfig, console: Console) -> LoadedModel:
         name,
         store.prepare(name, config.model.cache_dir, report=console.line),
         _writing(config),
-        _dtype(config, device),
+        dtype_of(config, device),
         device,
         room.memory,
         config.seed,
@@ -133,7 +133,7 @@ def _writing(config: NodeConfig) -> Writing:
     )
 
 
-def _dtype(config: NodeConfig, device: torch.device) -> torch.dtype:
+def dtype_of(config: NodeConfig, device: torch.device) -> torch.dtype:
     """Returns the device's fastest precision if nothing is trained, else a solver's precision."""
     if device.type == "cpu" and not config.proposer.train and devices.computes_in_bfloat16():
         return torch.bfloat16

@@ -25,6 +25,7 @@ from codezero.launch.several import MemoryShare, Programs
 from codezero.launch.up import UpOptions, choices
 from codezero.launch.weights import prepare_for
 from codezero.proposer import build
+from codezero.train.memory import read_shape
 from codezero.train.method import Room
 from codezero.verifier import build as verifier
 from tests.builders import save_tiny
@@ -443,15 +444,27 @@ def test_proposer_and_test_writer_take_their_part_of_the_memory_before_nodes_sha
     monkeypatch.setattr("codezero.launch.weights.free_room", lambda *_: Room(memory=10 << 30, disk=1 << 40))
     model = save_tiny(tmp_path / "model")
     config = load_config([f"model.name={model}", f"evaluator.model={model}", "model.device=cpu"])
+    monkeypatch.setattr("codezero.llm.device.computes_in_bfloat16", lambda: False)
     needed = build.num_bytes(config, model, torch.device("cpu"))
     two = Programs(nodes=2, proposers=1)
+    weights = 4 * read_shape(model).num_parameters  # which all map from one file
     found = prepare_for(config, [two])
-    assert (found.node_bytes, found.other_bytes) == (((10 << 30) - needed) // 2, (10 << 30) // 3)
+    room = (10 << 30) + 2 * weights
+    assert (found.node_bytes, found.other_bytes) == ((room - needed) // 2, room // 3)
     verifying = verifier.num_bytes(config, torch.device("cpu"))
     found = prepare_for(config, [replace(two, verifiers=1)])
-    assert (found.node_bytes, found.other_bytes) == (((10 << 30) - needed - verifying) // 2, (10 << 30) // 4)
+    room += weights
+    assert (found.node_bytes, found.other_bytes) == ((room - needed - verifying) // 2, room // 4)
     served = replace(config, proposer=ProposerConfig(model="qwen3", url="http://127.0.0.1:8000/v1"))
-    assert prepare_for(served, [two]).node_bytes == 5 << 30  # its model is somewhere else
+    assert prepare_for(served, [two]).node_bytes == (10 << 30) // 2 + weights // 2  # its model is somewhere else
+
+
+@pytest.mark.parametrize("setting", ["train.method=full", "model.dtype=bfloat16"])
+def test_weights_that_each_program_has_for_itself_count_for_each(tmp_path, monkeypatch, setting):
+    monkeypatch.setattr("codezero.launch.weights.free_room", lambda *_: Room(memory=10 << 30, disk=1 << 40))
+    model = save_tiny(tmp_path / "model")
+    config = load_config([f"model.name={model}", f"evaluator.model={model}", "model.device=cpu", setting])
+    assert prepare_for(config, [Programs(nodes=2)]).node_bytes == 5 << 30
 
 
 def test_without_a_number_of_nodes_as_many_are_started_as_memory_holds(tmp_path, monkeypatch):
