@@ -126,8 +126,10 @@ def is_outage(error: CodezeroError) -> bool:
 @contextmanager
 def told_as(kind: type[CodezeroError], what: str, do: str = "") -> Iterator[None]:
     """Raises an OSError from inside as an error of this kind: what could not be done, the system's reason, and what to
-    do about it."""
+    do about it; on a full disk first of all to free some."""
     try:
         yield
     except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT) and not do.startswith("free"):
+            do = f"free space{do and ', or '}{do}"
         raise kind(f"{what}: {error.strerror or error}{do and '; '}{do}") from error

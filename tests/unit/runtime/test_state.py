@@ -1,3 +1,4 @@
+import errno
 import multiprocessing
 import os
 
@@ -33,12 +34,19 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path):
         pass
 
 
-def test_a_read_only_folder_is_named(tmp_path, monkeypatch):
-    def read_only(*_, **__):
-        raise OSError(30, "Read-only file system")
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [
+        (errno.EROFS, "Read-only file system; give another state_dir"),
+        (errno.ENOSPC, "No space left on device; free space, or give another state_dir"),
+    ],
+)
+def test_a_folder_that_takes_nothing_is_named_with_what_helps(tmp_path, monkeypatch, number, told):
+    def refused(*_, **__):
+        raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr("pathlib.Path.open", read_only)
-    with pytest.raises(StateError, match=r"Read-only file system; give another state_dir"), locked_state(tmp_path):
+    monkeypatch.setattr("pathlib.Path.open", refused)
+    with pytest.raises(StateError, match=told), locked_state(tmp_path):
         pass
 
 
