@@ -18,7 +18,7 @@ source scripts/setup.sh
 
 for argument in "$@"; do
   case "$argument" in
-    -h | --help) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,14s/^# \{0,1\}//p' run_rl_swarm.sh; exit 0 ;;
     --help-all) set -- --help; break ;;
   esac
 done

@@ -15,7 +15,7 @@ if (existsSync(file)) {
 }
 
 process.env.DATA_DIR = resolve(root, process.env.DATA_DIR || "temp-data");
-process.env.PORT ||= "3000";
+process.env.PORT ||= process.env.CODEZERO_SIGN_IN_PORT || "3000";
 const place = `http://localhost:${process.env.PORT}`;
 if (process.argv[2] === "address") {
   console.log(await address());

@@ -26,7 +26,7 @@ find_python() {
 has_nvidia_gpu() { command -v nvidia-smi >/dev/null && nvidia-smi -L 2>/dev/null | grep -q '^GPU'; }
 
 wants_cpu_only() {
-  case "${CPU_ONLY:-}" in 1 | y | Y | yes | true | True) return 0 ;; *) return 1 ;; esac
+  case "$(printf %s "${CPU_ONLY:-}" | tr '[:upper:]' '[:lower:]')" in 1 | y | yes | true) return 0 ;; *) return 1 ;; esac
 }
 
 # Says which large packages pip downloads, since these are most of the time, when it begins to unpack, and after

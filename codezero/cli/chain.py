@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codezero.cli.options import Commands, add_command, add_group, add_stop_with_parent, duration
+from codezero.cli.options import Commands, add_command, add_group, add_stop_with_parent, duration, port
 
 if TYPE_CHECKING:
     from codezero.runtime.console import Console
@@ -30,7 +30,7 @@ def add_commands(commands: Commands) -> None:
     up = add_command(actions, "up", _up, "run a chain on anvil until it is stopped", examples=_EXAMPLES)
     _folder_option(up)
     up.add_argument("--host", default="127.0.0.1", help="the address to listen on (default 127.0.0.1)")
-    up.add_argument("--port", type=int, default=8545, help="the port to listen on (default 8545)")
+    up.add_argument("--port", type=port, default=8545, help="the port to listen on (default 8545)")
     up.add_argument("--chain-id", type=int, metavar="N", help="the id of a new chain (default 31337)")
     add_stop_with_parent(up)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from codezero.cli.options import FOLDERS, Commands, add_command
+from codezero.cli.options import FOLDERS, Commands, add_command, port
 
 PORT = 7007
 
@@ -24,7 +24,7 @@ def add_commands(commands: Commands) -> None:
         default="127.0.0.1",
         help="address to listen on; any but this machine's own lets others read all of it",
     )
-    dashboard.add_argument("--port", type=int, default=PORT, help=f"default {PORT}; 0 takes a free one")
+    dashboard.add_argument("--port", type=port, default=PORT, help=f"default {PORT}; 0 takes a free one")
     text = "a ledger that several nodes share (ledger.path=...), for the leaderboard; default: the nodes' own"
     dashboard.add_argument("--ledger", metavar="FILE", help=text)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,8 +79,8 @@ def _bundled(path: Path, case: Case, findings: list[Finding]) -> list[str]:
 
 
 def _loaded(settings: list[str]) -> tuple[NodeConfig, list[Finding]]:
-    """Returns the configuration and no finding; if it cannot be loaded, the shipped values, so that all else is still
-    checked, and the finding that says why."""
+    """Returns the configuration and no finding; if it cannot be loaded, the shipped one, so that all else is still
+    checked, and the finding that says why. Where that cannot be loaded either, the values are those of the code."""
     from codezero.config import NodeConfig
     from codezero.doctor.finding import error, refusal
     from codezero.errors import ConfigError
@@ -90,7 +91,10 @@ def _loaded(settings: list[str]) -> tuple[NodeConfig, list[Finding]]:
         return load_config(settings), []
     except ConfigError as fault:
         means = "no node can start; the other findings are for the shipped settings"
-        return NodeConfig(), [refusal("settings", fault, means)]
+        shipped = NodeConfig()
+        with suppress(ConfigError):
+            shipped = load_config()
+        return shipped, [refusal("settings", fault, means)]
     except ImportError as fault:
         do = checkout.INSTALL_AGAIN
         return NodeConfig(), [error("settings", f"cannot be read: {fault}", "no node can start", do)]

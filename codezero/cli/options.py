@@ -17,6 +17,7 @@ FOLDERS = ("state", "swarms/home", "gpus")
 INTERRUPTED = 130
 """The exit code of a measurement that SIGINT has stopped: 128 plus the signal's number, by the shells' convention."""
 
+MAX_PORT = 65535
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -66,6 +67,13 @@ def duration(text: str) -> float:
     if seconds < 1:
         raise argparse.ArgumentTypeError(f"{text} is no time of a second or more: write it as 60s, 10m or 3h")
     return seconds
+
+
+def port(text: str) -> int:
+    """Returns a port's number. Raises ArgumentTypeError: it is none."""
+    if not text.isdecimal() or int(text) > MAX_PORT:
+        raise argparse.ArgumentTypeError(f"{text} is no port: use 0 to {MAX_PORT}")
+    return int(text)
 
 
 def runs_in(folders: Sequence[Path], most: int | None = None) -> list[Run]:

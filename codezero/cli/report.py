@@ -38,6 +38,8 @@ def _report(options: argparse.Namespace) -> None:
 
     if (options.before is None) != (options.after is None):
         raise ReportError("--before and --after go together: give the results of both")
+    if not Path(options.out).name:
+        raise ReportError(f"--out '{options.out}' is no file: give one such as report.html")
     to_stdout, out = options.out == "-", Path(options.out).expanduser()
     picture = out.with_suffix(".png")
     if options.png and to_stdout:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from codezero.cli.options import Commands, add_command, add_group
+from codezero.cli.options import Commands, add_command, add_group, port
 
 PORT = 7070
 _EXAMPLES = """\
@@ -22,7 +22,7 @@ def add_commands(commands: Commands) -> None:
     text = "serve rollouts of a model, with the weights that the node sends"
     serve = add_command(group, "serve", _serve, text, about=f"S{text[1:]}. Ctrl-C ends it.", examples=_EXAMPLES)
     serve.add_argument("--host", default="127.0.0.1", help="address to listen on (default: for this machine only)")
-    serve.add_argument("--port", type=int, default=PORT, help=f"default {PORT}; 0 takes a free one")
+    serve.add_argument("--port", type=port, default=PORT, help=f"default {PORT}; 0 takes a free one")
     serve.add_argument("--address", metavar="HOST", help="how other machines call this one, if it is not the above")
     text = "where to write address and token, for the node (default rollout-server.yaml); an existing token is kept"
     serve.add_argument("--file", type=Path, default=Path("rollout-server.yaml"), help=text)

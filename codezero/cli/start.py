@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codezero.cli.options import Commands, add_command
+from codezero.cli.options import Commands, add_command, port
 from codezero.cli.swarm import add_gpus_option, add_up_options, num_nodes
 from codezero.config.checkout import START
 
@@ -38,10 +38,10 @@ def add_commands(commands: Commands) -> None:
     where.add_argument("--local", action="store_true", help="alone; with --nodes a swarm of your own")
     where.add_argument("--join", metavar="FILE", help="the swarm of a swarm file")
     where.add_argument("--testnet", action="store_true", help="the Gensyn testnet")
-    account = start.add_argument_group("account, on the testnet")
+    account = start.add_argument_group("account, where the swarm has a chain")
     account.add_argument("--sign-in", choices=("app", "wallet"), help="in the browser (default), or a local wallet")
     account.add_argument("--org-id", default="", metavar="ID", help="which of several users who have signed in")
-    account.add_argument("--port-sign-in", type=int, metavar="P", help="the sign-in app's port (default 3000)")
+    account.add_argument("--port-sign-in", type=port, metavar="P", help="the sign-in app's port (default 3000)")
     text = "how long to wait for somebody to sign in (default 15)"
     account.add_argument("--sign-in-minutes", type=float, default=15.0, metavar="M", help=text)
     rest = start.add_argument_group("the node")
@@ -71,6 +71,7 @@ def _start(options: argparse.Namespace) -> int:
         market=options.market,
         rounds=options.rounds,
         gpus=options.gpus,
+        of_swarm=_of_swarm(options),
         assume_defaults=options.yes,
         settings=options.settings,
     )
@@ -95,6 +96,17 @@ def _start(options: argparse.Namespace) -> int:
             show_config=options.show_config,
         )
     )
+
+
+def _of_swarm(options: argparse.Namespace) -> list[str]:
+    """Returns the given options that only a swarm of one's own has."""
+    given = {
+        "--proposers": options.proposers != 1,
+        "--with-verifier": options.with_verifier,
+        "--port": options.port is not None,
+        "--announce": bool(options.announce),
+    }
+    return [name for name, is_given in given.items() if is_given]
 
 
 def _way(options: argparse.Namespace) -> Way | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from codezero.cli.options import Commands, add_command, add_group, add_stop_with_parent
+from codezero.cli.options import Commands, add_command, add_group, add_stop_with_parent, port
 
 _FOLDER = "swarms/home"
 _EXAMPLES = """\
@@ -71,7 +71,7 @@ def add_up_options(
     )
     parser.add_argument("--folder", default=folder, help=f"where all is kept (default {_FOLDER})")
     parser.add_argument(
-        "--port", type=int, metavar="P", help="the bootnode's port (default: the one it had, or a free one)"
+        "--port", type=port, metavar="P", help="the bootnode's port (default: the one it had, or a free one)"
     )
     parser.add_argument(
         "--announce",

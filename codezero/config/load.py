@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import yaml
 
@@ -115,16 +115,33 @@ def _check_override(override: str, known: set[str]) -> None:
 
 
 def _taken_literally(override: str) -> str:
-    """Returns the override, its value quoted if Hydra cannot parse it otherwise, such as ~/swarm.sqlite."""
+    """Returns the override, its value quoted if Hydra cannot parse it otherwise, such as ~/swarm.sqlite, or if it is a
+    text that Hydra takes for a number or a truth value: `state_dir=2026_11_25` would name the folder 20261125."""
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
 
     key, _, value = override.partition("=")
     try:
-        OverridesParser.create().parse_override(override)
+        parsed = OverridesParser.create().parse_override(override).value()
     except HydraException:
         return f"{key}={swarm_file.quoted(value)}"
+    if isinstance(parsed, int | float) and key in _text_keys():
+        return f"{key}={swarm_file.quoted(value)}"
     return override
+
+
+@cache
+def _text_keys() -> set[str]:
+    """Returns the keys of all settings that are texts."""
+    return set(_texts_of(NodeConfig, ""))
+
+
+def _texts_of(section: type, prefix: str) -> Iterator[str]:
+    for name, kind in get_type_hints(section).items():
+        if dataclasses.is_dataclass(kind):
+            yield from _texts_of(kind, f"{prefix}{name}.")  # type: ignore[arg-type]
+        elif kind in (str, str | None):
+            yield prefix + name
 
 
 def _one_line(error: Exception) -> str:

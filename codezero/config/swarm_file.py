@@ -83,7 +83,9 @@ def is_swarm_file(choice: str) -> bool:
 
 
 def write(path: Path, swarm: SwarmFile) -> None:
-    """Replaces the file atomically. Raises ConfigError if it cannot be written."""
+    """Replaces the file atomically. Raises ConfigError: it cannot be written, or nobody could join by its name."""
+    if not is_swarm_file(path.name):
+        raise ConfigError(f"'{path}' is no name for a swarm file: give one that ends in .yaml")
     content = {
         "version": VERSION,
         "name": swarm.name,

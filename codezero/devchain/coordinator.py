@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 
 from eth_account.signers.local import LocalAccount
@@ -57,7 +57,7 @@ def fund(path: Path, rpc_url: str | None, addresses: Sequence[str], amount: str,
     """Sends an amount of coins to each address. Raises ChainError."""
     try:
         wei = Decimal(amount) * WEI_PER_COIN
-    except InvalidOperation:
+    except ArithmeticError:
         wei = Decimal(-1)
     if not (wei.is_finite() and 0 < wei <= folder.FUNDS_WEI and wei == wei.to_integral_value()):
         raise ChainError(f"--amount {amount} is not possible: use a number of coins such as 1 or 0.5")

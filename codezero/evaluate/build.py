@@ -222,7 +222,8 @@ def judge_alone(config: NodeConfig, console: Console) -> JudgeBackend | None:
     room = free_room(config.train, device, Path())
     name = config.evaluator.model if config.evaluator.model != "auto" else judge_that_fits(room.memory, device)
     weights = JudgeWeights(config, name, device, console)
-    fits = weights.num_bytes(Backend.transformers) < room.memory
+    may_be_here = config.evaluator.backend in (Backend.auto, Backend.transformers)
+    fits = may_be_here and weights.num_bytes(Backend.transformers) < room.memory
     chosen, why = weights.choose(fits)
     if chosen is Backend.transformers and not fits:
         raise ModelError(f"memory does not hold {name}: set evaluator.model to a smaller one")

@@ -14,11 +14,13 @@ from codezero.errors import IdentityError, told_as
 from codezero.identity.key import Identity
 from codezero.identity.names import animal_name
 
+DEFAULT_PATH = "swarm.pem"
+
 
 def identity_path(configured: str | None) -> Path:
     """Returns the path of the key file: the configured one, else IDENTITY_PATH, else swarm.pem in the current folder.
     Raises IdentityError: the path names an unknown user's home."""
-    chosen = configured or os.environ.get("IDENTITY_PATH") or "swarm.pem"
+    chosen = configured or os.environ.get("IDENTITY_PATH") or DEFAULT_PATH
     try:
         return Path(chosen).expanduser()
     except RuntimeError as error:
@@ -27,9 +29,10 @@ def identity_path(configured: str | None) -> Path:
 
 def backup_reminder(identity: Identity, path: Path) -> str:
     """Returns the line that tells the user of a new key."""
+    named = "" if str(path) == DEFAULT_PATH else f" --path {shlex.quote(str(path))}"
     return (
         f"{path} is the new key of this node, peer {identity.peer_id} ({animal_name(identity.peer_id)}): back it up "
-        "with `codezero identity export`; without it the node starts as a new peer"
+        f"with `codezero identity export backup.pem{named}`; without it the node starts as a new peer"
     )
 
 

@@ -10,7 +10,8 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from codezero.config import LedgerKind, Network, Reach, RolloutConfig, SwarmConfig, swarm_file
+from codezero.config import LedgerKind, Network, Reach, SwarmConfig, swarm_file
+from codezero.config.load import load_config
 from codezero.config.multiaddr import Multiaddr
 from codezero.config.swarm_file import SwarmFile
 from codezero.launch import hosting
@@ -77,5 +78,5 @@ def _swarm(config: SwarmConfig, peer_id: str, addresses: Sequence[str]) -> Swarm
         network=config.network,
         bootnodes=tuple(map(str, announced or addresses))[: swarm_file.MAX_BOOTNODES],
         ledger=LedgerKind.local,
-        num_generations=RolloutConfig().num_generations,
+        num_generations=load_config([]).rollout.num_generations,
     )

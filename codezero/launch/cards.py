@@ -23,6 +23,11 @@ class Gpu:
     """The index that nvidia-smi gives it."""
     memory_mib: int
     """Its memory in MiB; 0 if the driver does not tell, as of memory that the processor shares."""
+    uuid: str = ""
+
+    def is_named(self, name: str) -> bool:
+        """Returns True for its number, its UUID, or the beginning of that: CUDA_VISIBLE_DEVICES takes all three."""
+        return name == self.number or (name.startswith("GPU-") and self.uuid.startswith(name))
 
     @property
     def environment(self) -> dict[str, str]:
@@ -34,7 +39,7 @@ def find(environment: Mapping[str, str]) -> list[Gpu]:
     """Returns the NVIDIA GPUs of this machine. Raises ConfigError: there is none."""
     try:
         answer = subprocess.run(
-            ["nvidia-smi", "--query-gpu=index,memory.total", "--format=csv,noheader,nounits"],
+            ["nvidia-smi", "--query-gpu=index,memory.total,uuid", "--format=csv,noheader,nounits"],
             capture_output=True,
             text=True,
             timeout=30,
@@ -43,10 +48,10 @@ def find(environment: Mapping[str, str]) -> list[Gpu]:
         ).stdout
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError) as error:
         raise ConfigError(f"--gpus: this machine has no NVIDIA GPU that nvidia-smi can see ({_why(error)})") from error
-    rows = [[field.strip() for field in f"{line},".split(",")] for line in answer.splitlines()]
+    rows = [[field.strip() for field in f"{line},,".split(",")] for line in answer.splitlines()]
     found = [
-        Gpu(number=number, memory_mib=int(memory) if memory.isdigit() else 0)
-        for number, memory, *_ in rows
+        Gpu(number=number, memory_mib=int(memory) if memory.isdigit() else 0, uuid=uuid)
+        for number, memory, uuid, *_ in rows
         if number.isdigit()
     ]
     if not found:
@@ -66,7 +71,8 @@ def choose(wanted: str, found: Sequence[Gpu], environment: Mapping[str, str]) ->
         visible = environment.get(_VISIBLE)
         if visible is None:
             return list(found)
-        left = [by_number[name.strip()] for name in visible.split(",") if name.strip() in by_number]
+        names = [name.strip() for name in visible.split(",")]
+        left = list(dict.fromkeys(gpu for name in names for gpu in found if gpu.is_named(name)))
         if not left:
             raise ConfigError(
                 f"--gpus all: {_VISIBLE}={visible} names none of the GPUs {', '.join(by_number)}: unset it"

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from codezero.config.swarm_file import is_swarm_file, quoted
+from codezero.config import LedgerKind
+from codezero.config.swarm_file import is_swarm_file, quoted, read
 from codezero.errors import ConfigError
 from codezero.launch.terminal import Terminal, parse_yes
 
@@ -48,6 +49,8 @@ class Options:
     market: bool | None = None
     rounds: int | None = None
     gpus: str = ""
+    of_swarm: Sequence[str] = ()
+    """The options that were given and mean something only for a swarm of one's own."""
     assume_defaults: bool = False
     settings: Sequence[str] = ()
 
@@ -58,7 +61,7 @@ class Choices:
 
     way: Way
     sign_in: SignIn | None = None
-    """The way to get an account; on the testnet only."""
+    """The way to get an account; where there is none, None."""
     token: str = field(default="", repr=False)
     """The token of the Hugging Face hub; empty pushes nothing."""
     settings: Sequence[str] = ()
@@ -85,7 +88,9 @@ class _Chooser:
         # A way that was given outright means no more questions, except for the testnet, which needs more choices.
         self._asks = self._asks and (given is None or way is Way.TESTNET)
         tells = given is None or way is Way.TESTNET
-        sign_in = self._sign_in() if way is Way.TESTNET else None
+        if self._options.of_swarm and way is not Way.OWN:
+            raise ConfigError(f"{self._options.of_swarm[0]} is for a swarm of your own: add --own, or leave it out")
+        sign_in = self._sign_in() if way is Way.TESTNET or _joins_with_account(swarm_file) else None
         token = self._token()
         settings = _settings_of(way, swarm_file, sign_in)
         settings += self._keystore() if sign_in is SignIn.WALLET else []
@@ -220,13 +225,18 @@ def _given_token(environment: Mapping[str, str], variable: str) -> str:
     return "" if found.lower() == "none" else found  # the public node's script takes "None" for no token
 
 
+def _joins_with_account(swarm_file: str) -> bool:
+    """Returns True if a swarm file asks for an account of the sign-in app. Raises ConfigError: it cannot be used."""
+    return swarm_file != "" and read(Path(swarm_file).expanduser()).ledger is LedgerKind.modal
+
+
 def _settings_of(way: Way, swarm_file: str, sign_in: SignIn | None) -> list[str]:
+    by_wallet = ["ledger.kind=wallet", "ledger.warn_below_eth=0.01"] if sign_in is SignIn.WALLET else []
     if way is Way.LOCAL:
         return ["preset=local"]
     if way is Way.JOIN:
-        return [f"swarm={swarm_file}"]
+        return [f"swarm={swarm_file}", *by_wallet]
     if way is Way.TESTNET:
         # The testnet's nodes use GenRL's format and drop groups of any size but 2. `ledger=modal` has its contract.
-        found = ["swarm=genrl", "rollout.num_generations=2", "judge.enabled=true", "ledger=modal"]
-        return [*found, "ledger.kind=wallet", "ledger.warn_below_eth=0.01"] if sign_in is SignIn.WALLET else found
+        return ["swarm=genrl", "rollout.num_generations=2", "judge.enabled=true", "ledger=modal", *by_wallet]
     return []

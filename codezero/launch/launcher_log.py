@@ -30,17 +30,17 @@ class LoggedConsole(Console):
         with suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
         for line in self._early:
-            self._write(line)
+            self._append(line)
         self._early.clear()
 
     def _log(self, text: str) -> None:
         line = f"{utc()} {printable(text)}".replace("\n", "\\n") + "\n"
         if self._path is not None:
-            self._write(line)
+            self._append(line)
         elif len(self._early) < MAX_EARLY:
             self._early.append(line)
 
-    def _write(self, line: str) -> None:
+    def _append(self, line: str) -> None:
         assert self._path is not None
         rotation.rotate(self._path)
         with suppress(OSError), self._path.open("a", encoding="utf-8") as file:

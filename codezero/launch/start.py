@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,7 +17,7 @@ from codezero.config.load import explain, load_config
 from codezero.config.swarm_file import quoted
 from codezero.errors import ConfigError
 from codezero.identity import keyfile
-from codezero.launch import configs
+from codezero.launch import configs, hosting
 from codezero.launch.app import AppPlace, SignInApp
 from codezero.launch.cards import model_for
 from codezero.launch.child import ChildProgram
@@ -28,7 +28,7 @@ from codezero.launch.session import LIMIT_S, SignInRequest, signed_in
 from codezero.launch.several import run_command
 from codezero.launch.supervisor import Supervisor
 from codezero.launch.terminal import NotAnswered, Terminal
-from codezero.launch.up import UpOptions, up
+from codezero.launch.up import UpOptions, node_settings, up
 from codezero.ledger import keystore
 from codezero.ledger.faults import WalletError
 from codezero.runtime.console import Console
@@ -71,12 +71,20 @@ def start(options: StartOptions, environment: Mapping[str, str] = os.environ) ->
             if chosen.took:
                 console.line(f"nothing was asked; defaults taken: {', '.join(chosen.took)}")
             if options.show_config:
-                print(explain(load_config(chosen.settings)), end="")
+                print(explain(load_config(_settings_of_node(options, chosen))), end="")
                 return 0
             return _start(options, chosen, environment, terminal, console)
     except (NotAnswered, KeyboardInterrupt):
         console.line("stopped before a node was started; keys, sign-ins and settings are unchanged")
         return LEFT
+
+
+def _settings_of_node(options: StartOptions, chosen: Choices) -> Sequence[str]:
+    """Returns the settings of the node, or of every node of a swarm of one's own."""
+    if chosen.way is not Way.OWN:
+        return chosen.settings
+    own = replace(options.own, settings=chosen.settings)
+    return node_settings(own, hosting.read_swarm(own.folder))[0]
 
 
 def _start(

@@ -105,9 +105,7 @@ def up(options: UpOptions, command: Command | None = None, prepare: Prepare = pr
     with state.locked(folder, what="swarm folder", holder="swarm", setting="--folder") as lock:
         console.log_to(folder)
         before = hosting.read_swarm(folder)
-        settings = shared_settings(options, before)
-        config = _checked_config(options, settings)
-        settings += [*_tasks_of_peers(settings, config), *_tests_by_verifier(options, settings, config)]
+        settings, config = node_settings(options, before)
         gpus = _gpus(options, config)
         swarm = describe(options, config, before, console)
         console.line("checking memory and models")
@@ -149,6 +147,14 @@ def choices(options: UpOptions, num_gpus: int) -> list[Programs]:
         return [wanted]
     one = replace(wanted, nodes=1)
     return [wanted, one, *([Programs(nodes=1)] if one == Programs(nodes=1, proposers=1) else [])]
+
+
+def node_settings(options: UpOptions, before: SwarmFile | None) -> tuple[list[str], NodeConfig]:
+    """Returns the settings of every node, and their configuration but for tasks and tests of others. Raises
+    ConfigError: an option or setting is impossible."""
+    settings = shared_settings(options, before)
+    config = _checked_config(options, settings)
+    return [*settings, *_tasks_of_peers(settings, config), *_tests_by_verifier(options, settings, config)], config
 
 
 def shared_settings(options: UpOptions, before: SwarmFile | None) -> list[str]:

@@ -70,13 +70,13 @@ class Results:
 
     def _check(self, settings: dict[str, Any]) -> None:
         path = self._made_with
+        if not self._file.tell():  # nothing was measured yet, so that settings may still change
+            path.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+            return
         try:
             made_with = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
-            if self._file.tell():
-                raise StateError(f"{self._path} was made by something else: give another --out") from None
-            path.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
-            return
+            raise StateError(f"{self._path} was made by something else: give another --out") from None
         except (OSError, ValueError) as error:
             raise StateError(f"cannot read {path}: {error}; give another --out") from error
         for key in sorted(made_with.keys() | settings.keys()):

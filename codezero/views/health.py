@@ -13,6 +13,7 @@ from pathlib import Path
 
 from codezero.errors import StateError
 from codezero.runtime.state import holder
+from codezero.views.runs import REPORTS, SOLVER, Run, find_runs
 
 HOLDERS = (("node", ""), ("node", "proposer"), ("node", "verifier"), ("swarm", ""), ("launcher", ""))
 """The possible holders of a folder, as lock name and subfolder: a solver, a proposer, a test writer, a whole swarm by
@@ -30,7 +31,8 @@ def check(folders: Sequence[Path], within_s: float) -> list[str]:
             pid = holder(folder / inner, name)
             if pid is None:
                 continue
-            age_s = max(0.0, time.time() - _worked_at_s(folder / inner, name))
+            runs = [Run("", inner or SOLVER, folder / inner)] if name == "node" else _runs_in(folder)
+            age_s = max(0.0, time.time() - _worked_at_s(folder / inner / f"{name}.lock", runs))
             if age_s > within_s:
                 raise StateError(
                     f"the {name} in {folder / inner} (process {pid}) has finished nothing for {age_s:.0f} s, more than "
@@ -42,13 +44,19 @@ def check(folders: Sequence[Path], within_s: float) -> list[str]:
     return lines
 
 
-def _worked_at_s(folder: Path, name: str) -> float:
+def _runs_in(folder: Path) -> list[Run]:
+    with suppress(StateError):
+        return find_runs(folder)
+    return []  # none of its nodes has begun yet
+
+
+def _worked_at_s(lock: Path, runs: Sequence[Run]) -> float:
     """Returns the Unix time of the last start or finished work; of a swarm or launcher, the last of any node."""
-    found = [folder / f"{name}.lock"]
-    for checkpoints in ("checkpoints", *(f"*/state/{inner}checkpoints" for inner in ("", "proposer/", "verifier/"))):
-        found += folder.glob(f"{checkpoints}/round-*")
+    found = [lock]
+    for run in runs:
+        found += [run.log_dir / REPORTS[run.role], *run.folder.glob("checkpoints/round-*")]
     times = []
     for path in found:
-        with suppress(FileNotFoundError):  # the node has replaced it by a newer one
+        with suppress(FileNotFoundError):  # it is not there yet, or was replaced by a newer one
             times.append(path.stat().st_mtime)
     return max(times)

@@ -27,6 +27,8 @@ from codezero.views.groups import GroupsIndex, Head
 
 T = TypeVar("T")
 ROLES = SOLVER, PROPOSER, VERIFIER = "solver", "proposer", "verifier"
+REPORTS = {SOLVER: "rounds.jsonl", PROPOSER: "proposals.jsonl", VERIFIER: "cases.jsonl"}
+"""The file of the finished rounds or batches of each role, in the folder of its logs."""
 _LINE_BYTES = 8192
 """A number of bytes that no report exceeds."""
 _MARKS = ("status.json", "settings.json", "checkpoints", "ledger.sqlite", "node.lock")
@@ -79,12 +81,12 @@ class Run:
         """The name by which the dashboard shows it, which is unique there."""
         status = read_status(folder)
         self.log_dir = folder / status.log_dir if status is not None else _usual_log_dir(folder, role)
-        self._reports = JsonLines(self.log_dir / "rounds.jsonl", RoundReport, most)
+        self._reports = JsonLines(self.log_dir / REPORTS[SOLVER], RoundReport, most)
         self._series = probes.PAIR if role == VERIFIER else probes.NODE
         self._probes = JsonLines(self.log_dir / self._series.file, ProbeReport)
         self._learning: tuple[int, Learning] = 0, learning([], self._series)
-        self._batches = JsonLines(self.log_dir / "proposals.jsonl", BatchReport, most)
-        self._cases = JsonLines(self.log_dir / "cases.jsonl", CasesReport, most)
+        self._batches = JsonLines(self.log_dir / REPORTS[PROPOSER], BatchReport, most)
+        self._cases = JsonLines(self.log_dir / REPORTS[VERIFIER], CasesReport, most)
         self._groups = GroupsIndex(self.log_dir)
         self._lock, self._making = threading.Lock(), threading.Lock()
         self._made: dict[str, tuple[Hashable, object]] = {}
