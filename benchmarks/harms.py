@@ -100,6 +100,9 @@ class Machine:
     def stop(self, name: str) -> None:
         """Asks a command to stop, and waits until it has."""
         process = self._running.pop(name)
+        root = psutil.Process(process.pid)
+        for one in (root, *root.children(recursive=True)):
+            one.resume()  # the evening may have been interrupted while a harm kept it frozen
         process.terminate()
         process.wait(STOP_S)
 

@@ -80,7 +80,8 @@ class TrainConfig:
     """The weights of own rollouts, learner's probability / sampler's: by token, by sequence or none (TRL's
     token_truncate and sequence_truncate). They have no effect if this process samples, which computes alike."""
     importance_cap: float = 3.0
-    """The largest such weight (TRL's vllm_importance_sampling_clip_max)."""
+    """The largest such weight (TRL's vllm_importance_sampling_clip_max), and the largest ratio of new to old
+    probability of a token of an attempt below the mean (TRL's delta)."""
     max_trained: int = 0
     """The most attempts of a group to train on, those whose rewards vary most; 0 takes all. All are published."""
     replay: int = 0

@@ -10,6 +10,7 @@ import resource
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -78,23 +79,34 @@ def sample(request: Request, say: Callable[[Reply], None]) -> Done:
     random = np.random.default_rng(request.seed)
     done = Done()
     for number, prompts in enumerate(chunks):
-        rows = _Rows(context, prompts, request, random)
+        tell = partial(_tell, say, number * request.max_new_tokens, len(chunks) * request.max_new_tokens)
+        rows = _Rows(context, prompts, request, random, on_prompt=partial(tell, 0))
         for step in range(request.max_new_tokens):
             if not rows.advance(last=step + 1 == request.max_new_tokens):
                 break
-            say(Progressed(number * request.max_new_tokens + step + 1, len(chunks) * request.max_new_tokens))
+            tell(step + 1)
         done.ids += rows.ids
         done.logprobs += rows.logprobs
         context.clear()
     return done
 
 
+def _tell(say: Callable[[Reply], None], before: int, total: int, steps: int) -> None:
+    say(Progressed(before + steps, total))
+
+
 class _Rows:
     """The unfinished completions: row r is sequence r of the context."""
 
     def __init__(
-        self, context: LlamaContext, prompts: Sequence[list[int]], request: Request, random: np.random.Generator
+        self,
+        context: LlamaContext,
+        prompts: Sequence[list[int]],
+        request: Request,
+        random: np.random.Generator,
+        on_prompt: Callable[[], None],
     ) -> None:
+        """Reads the prompts, and calls `on_prompt` after each, since many take minutes."""
         self._context, self._request, self._random = context, request, random
         size = request.num_generations
         num = len(prompts) * size
@@ -107,6 +119,7 @@ class _Rows:
             first.append(context.read(prompt, number * size))
             for row in range(number * size + 1, (number + 1) * size):
                 context.share(number * size, row)
+            on_prompt()
         self._logits = np.repeat(np.stack(first), size, axis=0)
 
     def advance(self, *, last: bool) -> bool:

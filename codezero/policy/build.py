@@ -163,8 +163,11 @@ def plan_node(
     if name == "auto":
         name = bound.get("evaluator.model") or judge_beside(config, shape or SMALLEST, device, dtype, room)
     judge = JudgeWeights(config, name, device, console, token, downloads)
-    sizes = {file.st_ino: file.st_size for file in (path.stat() for path in folder.rglob("round-*/*.pt"))}
-    saved = sum(sizes.values())  # by inode, since a checkpoint may link the weights of the one before
+    sizes = {}  # by inode, since a checkpoint may link the weights of the one before
+    for path in folder.glob("checkpoints/round-*/*.pt"):
+        with contextlib.suppress(FileNotFoundError):  # a running node has removed it
+            sizes[path.stat().st_ino] = path.stat().st_size
+    saved = sum(sizes.values())
     room_of_plan = replace(room, disk=room.disk + saved)  # the plan counts the space of earlier checkpoints too
 
     def plan_with(backend: Backend) -> MemoryEstimate | None:

@@ -110,12 +110,11 @@ class Publisher:
         """Offers the checkpoint of a round whose report was noted; `best` is its path as the best checkpoint, if it was
         kept as such. It is read only if this kind of checkpoint is pushed and a push is due."""
         checkpoint = best if self._config.checkpoint is PushedCheckpoint.best else newest
-        if checkpoint is None:
-            return
-        with self._lock:
-            reports = tuple(report for report in self._reports if report.round <= number)
-            self._offer = _Offer(checkpoint=checkpoint, reports=reports)
-        self._worker.wake()
+        if checkpoint is not None:
+            with self._lock:
+                reports = tuple(report for report in self._reports if report.round <= number)
+                self._offer = _Offer(checkpoint=checkpoint, reports=reports)
+        self._worker.wake()  # an earlier offer may be due by now
 
     def stop(self, timeout_s: float = 3.0) -> None:
         """Stops the thread and an upload under way; after the next start the next round is pushed in its place."""
@@ -132,6 +131,10 @@ class Publisher:
                 return
             offer, self._offer = self._offer, None
         self._push(offer)
+        was_pushed = self._pushed is not None and self._pushed.round == offer.report.round
+        if self._config.checkpoint is PushedCheckpoint.best and not was_pushed:
+            with self._lock:
+                self._offer = self._offer or offer  # a better one may be long in coming
 
     def _is_due(self, offer: _Offer) -> bool:
         now_s, last, report = self._clock(), self._pushed, offer.report

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import queue
+import secrets
 import threading
 import time
 from collections.abc import Collection, Sequence
@@ -119,19 +120,23 @@ class RemoteEngine:
         return [attempts for attempts, _ in self.finish(self.begin(request), model)]
 
     def _leave_out_liars(self, found: list[Found | None], model: Any, temperature: float) -> None:
-        """Compares the tokens of each server, and the log-probs of its longest attempt, with the model, and drops all
-        attempts of those that disagree."""
+        """Compares the tokens of each server, and the log-probs of its longest attempt and of one that nobody can
+        foresee, with the model, and drops all attempts of those that disagree."""
         for server in {one.server for one in found if one is not None}:
             theirs = {i: one for i, one in enumerate(found) if one is not None and one.server is server}
             attempts = [(tokens, one) for one in theirs.values() for tokens in one.attempts]
-            longest, one = max(attempts, key=lambda pair: len(pair[0].completion_ids))
-            is_stale = one.weights != self._snapshots.name
             trouble = foreign(model, (tokens for tokens, _ in attempts))
-            trouble = trouble or disagrees(model, longest, temperature, is_stale=is_stale)
+            for tokens, one in (max(attempts, key=lambda pair: len(pair[0].completion_ids)), secrets.choice(attempts)):
+                is_stale = one.weights != self._snapshots.name
+                trouble = trouble or disagrees(model, tokens, temperature, is_stale=is_stale)
             if trouble:
                 self._leave_out(server, trouble)
                 for i in theirs:
                     found[i] = None
+                continue
+            if self._standings[server].out_s:
+                logger.info("rollout server %s samples again", server.name)
+            self._standings[server].out_s = 0.0
 
     def _work(self) -> None:
         while True:
@@ -235,13 +240,10 @@ class RemoteEngine:
             replies.put((server, error))
 
     def _note(self, server: RolloutServer, reply: _Sampled) -> None:
-        """Takes a server's speed into account, and that it works."""
+        """Takes a server's speed into account."""
         standing = self._standings[server]
         speed = sum(map(len, reply.done.ids)) / max(reply.seconds, 1e-3)
         standing.tokens_per_s += (NEWEST if standing.tokens_per_s else 1.0) * (speed - standing.tokens_per_s)
-        if standing.out_s:
-            logger.info("rollout server %s samples again", server.name)
-        standing.out_s = 0.0
 
     def _leave_out(self, server: RolloutServer, trouble: str) -> None:
         standing = self._standings[server]

@@ -210,8 +210,9 @@ def make_app(sampler: Sampler, token: str, folder: Path | None = None) -> TokenG
     return TokenGuard(app, token)
 
 
-async def _lines(sampler: Sampler, asked: RolloutRequest, release: Callable[[], None]) -> AsyncIterator[bytes]:
-    """Yields the lines of a reply. If the trainer does not wait for the last one, sampling ends at its next step."""
+def _lines(sampler: Sampler, asked: RolloutRequest, release: Callable[[], None]) -> AsyncIterator[bytes]:
+    """Starts sampling and returns the lines of the reply. If the trainer does not wait for the last one, sampling ends
+    at its next step. `release` is called when it has ended, whether anybody reads the lines or not."""
     loop, found, is_gone = asyncio.get_running_loop(), asyncio.Queue[Reply](), threading.Event()
 
     def say(reply: Reply) -> None:
@@ -237,15 +238,18 @@ async def _lines(sampler: Sampler, asked: RolloutRequest, release: Callable[[], 
         with suppress(Stopping):
             say(last)
 
+    async def lines() -> AsyncIterator[bytes]:
+        reply: Reply = Progressed(0, asked.max_new_tokens)
+        try:
+            while not isinstance(reply, Done):
+                with suppress(asyncio.TimeoutError):  # the last line again
+                    reply = await asyncio.wait_for(found.get(), protocol.HEARTBEAT_S)
+                yield msgspec.json.encode(reply) + b"\n"
+        finally:
+            is_gone.set()
+
     threading.Thread(target=work, name="sampling", daemon=True).start()
-    reply: Reply = Progressed(0, asked.max_new_tokens)
-    try:
-        while not isinstance(reply, Done):
-            with suppress(asyncio.TimeoutError):  # the last line again
-                reply = await asyncio.wait_for(found.get(), protocol.HEARTBEAT_S)
-            yield msgspec.json.encode(reply) + b"\n"
-    finally:
-        is_gone.set()
+    return lines()
 
 
 async def _receive(request: Request, file: Path, size: int) -> bool:

@@ -19,6 +19,7 @@ import pickle
 import shutil
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
@@ -27,6 +28,7 @@ from typing import Any
 import torch
 
 from codezero.errors import CheckpointError, told_as
+from codezero.runtime.amounts import gib
 
 logger = logging.getLogger(__name__)
 
@@ -87,8 +89,11 @@ class CheckpointStore:
         except (OSError, RuntimeError) as error:  # torch's writer reports a full disk as RuntimeError
             shutil.rmtree(building, ignore_errors=True)
             raise CheckpointError(self._cannot_save(round_number, error)) from error
-        for old in self._newest_first()[KEEP:]:
-            shutil.rmtree(old, ignore_errors=True)
+        saved = self._newest_first()
+        kept = [path for path in saved if path.name <= final.name][:KEEP]  # newer ones were skipped as damaged
+        for old in saved:
+            if old not in kept:
+                shutil.rmtree(old, ignore_errors=True)
         return final
 
     def load_latest(self) -> Checkpoint | None:
@@ -131,11 +136,11 @@ class CheckpointStore:
         return self._folder / BEST
 
     def keep_best(self) -> bool:
-        """Keeps the newest checkpoint as the best, in place of the former best. Returns False if there is none, or if
-        it cannot be kept, which is logged as a warning."""
-        newest = next(iter(self._newest_first()), None)
-        if newest is None:
+        """Keeps the checkpoint that was saved or loaded last as the best, in place of the former best. Returns False if
+        there is none, or if it cannot be kept, which is logged as a warning."""
+        if self._linkable is None:
             return False
+        newest = self._linkable[1].parent
         building, before = self._folder / f"{_TEMPORARY_PREFIX}{BEST}", self._folder / f"{_TEMPORARY_PREFIX}before"
         try:
             if shutil.disk_usage(self._folder).free < 2 * (newest / _LEARNER).stat().st_size:
@@ -175,12 +180,14 @@ class CheckpointStore:
     def _cannot_save(self, round_number: int, error: Exception) -> str:
         kept = self._newest_first()
         rest = f"the last saved one is {kept[0].name}" if kept else "nothing was saved before"
-        free_gib = shutil.disk_usage(self._folder).free / 2**30
+        free = ""
+        with suppress(OSError):  # the folder may be gone, with its disk
+            free = f"; {gib(shutil.disk_usage(self._folder).free)} free"
         # torch finishes its file after the write that failed, and tells of positions in it then.
         cause = error.__context__ if isinstance(error.__context__, OSError) else error
         reason = (cause.strerror if isinstance(cause, OSError) else None) or str(error).splitlines()[0]
         return (
-            f"cannot save round {round_number} in {self._folder} ({reason}; {free_gib:.1f} GiB free); {rest}: free "
+            f"cannot save round {round_number} in {self._folder} ({reason}{free}); {rest}: free "
             "space or give another state_dir"
         )
 

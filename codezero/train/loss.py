@@ -23,7 +23,7 @@ from torch import Tensor
 
 from codezero.config import Importance, LossType, TrainConfig
 from codezero.train.batch import TrainBatch
-from codezero.train.trust_region import RatioBounds
+from codezero.train.trust_region import HIGHEST, RatioBounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +71,13 @@ def policy_loss(
         clipped = (ratio > config.epsilon_max) & (per_sequence > 0)
     else:
         low, high = step.bounds.low, step.bounds.high
-        losses = -torch.min(ratio * per_sequence, ratio.clamp(low, high) * per_sequence)
-        clipped = ((ratio < low) & (per_sequence < 0)) | ((ratio > high) & (per_sequence > 0))
+        # Dual clip (arXiv 1912.09729, TRL's delta): the minimum alone has no bound where the advantage is negative, so
+        # that a rollout server that claims tiny old log-probs would have its tokens make up the whole update.
+        losses = -torch.min(
+            ratio.clamp(max=config.importance_cap) * per_sequence, ratio.clamp(low, high) * per_sequence
+        )
+        is_out = (ratio < low) | (ratio > config.importance_cap)
+        clipped = (is_out & (per_sequence < 0)) | ((ratio > high) & (per_sequence > 0))
     gaps = (old.detach() - batch.sampler_logprobs) * mask  # NaN if the sampler's are unknown
     losses = losses * _importance(gaps.nan_to_num(0.0), config) * batch.weights
     kl = logprobs.new_zeros(())
@@ -80,7 +85,7 @@ def policy_loss(
         # The estimator k3 of http://joschu.net/blog/kl-approx.html, never negative. Multiplied by the ratio, which may
         # be 1 but has a gradient, its gradient is that of the reverse KL itself (DeepSeek-V3.2, arXiv 2512.02556).
         log_ratio = reference - logprobs
-        per_token_kl = (log_ratio.exp() - log_ratio - 1) * ratio * mask
+        per_token_kl = (log_ratio.exp() - log_ratio - 1) * ratio.clamp(max=HIGHEST) * mask
         losses = losses + config.beta * per_token_kl
         kl = per_token_kl.detach().sum()
     return LossShare(

@@ -195,7 +195,22 @@ def test_the_best_checkpoint_is_pushed_only_where_probes_tell_which_it_is():
         load_config([*best, "probe.share=0"])
 
 
-@pytest.mark.parametrize("path", ["~/swarm.sqlite", "my runs (old)/a, b.sqlite", "it's", "{", "a=b", "${x"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "~/swarm.sqlite",
+        "my runs (old)/a, b.sqlite",
+        "it's",
+        "{",
+        "a=b",
+        "${x",
+        "2026_11_25",
+        "1e5",
+        "1.50",
+        "true",
+        "NaN",
+    ],
+)
 def test_a_path_means_itself_whatever_hydra_would_make_of_it(path):
     assert load_config([f"ledger.path={path}"]).ledger.path == path
 

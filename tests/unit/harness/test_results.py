@@ -50,8 +50,17 @@ def test_what_a_killed_run_left_behind_is_cut_off(tmp_path, tail):
     assert len(path.read_bytes().splitlines()) == 4
 
 
+def test_before_anything_was_measured_other_settings_are_taken(tmp_path):
+    results_in(tmp_path, {"model": "mistyped"}, 1).__exit__()
+    with results_in(tmp_path, {"model": "a"}, 1) as results:
+        results.append(group_of("x", True))
+    with results_in(tmp_path, {"model": "a"}, 1) as results:
+        assert results.groups == {"x"}
+
+
 def test_other_settings_are_refused_in_one_line(tmp_path):
-    results_in(tmp_path, {"seed": 0, "model": "a"}, 1).__exit__()
+    with results_in(tmp_path, {"seed": 0, "model": "a"}, 1) as results:
+        results.append(group_of("x", True))
     with pytest.raises(StateError, match=r"holds results with model=a, not b: give another --out") as error:
         results_in(tmp_path, {"seed": 0, "model": "b"}, 1)
     assert "\n" not in str(error.value)
@@ -66,6 +75,8 @@ def test_two_runs_cannot_share_a_folder(tmp_path):
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"\xff"])
 def test_damaged_settings_are_an_error(tmp_path, damage):
+    with results_in(tmp_path, {}, 1) as results:
+        results.append(group_of("x", True))
     (tmp_path / "settings.json").write_bytes(damage)
     with pytest.raises(StateError, match="cannot read"):
         results_in(tmp_path, {}, 1)

@@ -124,7 +124,9 @@ def test_a_bootnode_writes_the_swarm_file_that_leads_to_it(tmp_path, announced):
             if line.startswith("join with: "):
                 break
         assert lines[-1] == f"join with: codezero run swarm={file}\n"
-        config = load_config([f"swarm={file}"]).swarm
+        by_file, by_address = load_config([f"swarm={file}"]), load_config(["swarm=native"])
+        assert by_file.rollout.num_generations == by_address.rollout.num_generations
+        config = by_file.swarm
         peer_id = identity.load(tmp_path / "bootnode.pem").peer_id
         (address,) = config.bootnodes
         found = Multiaddr.parse(address)

@@ -1,16 +1,20 @@
 """What is started: options before the environment, that before questions, these before defaults."""
 
 import io
+from dataclasses import replace
 
 import pytest
 
-from codezero.config import LedgerKind, Network
+from codezero.config import LedgerKind, Network, swarm_file
 from codezero.config.load import load_config
+from codezero.config.swarm_file import SwarmFile
 from codezero.errors import ConfigError
 from codezero.launch import choices
 from codezero.launch.choices import Options, SignIn, Way, choose
 from codezero.launch.terminal import NotAnswered, Terminal
 from codezero.runtime.console import Console
+
+ADDRESS = "/ip4/203.0.113.7/tcp/4001/p2p/QmPbv7NpeUKWm7VUtEKm1Uc9XbNw7iV1qVBNJoqNDmbkhj"
 
 
 class Scripted(Terminal):
@@ -53,6 +57,25 @@ def test_a_wallet_gets_the_testnets_contract_and_warns_of_little_money():
     chosen = choose(Options(way=Way.TESTNET, sign_in=SignIn.WALLET), {}, nobody())
     ledger = load_config(chosen.settings).ledger
     assert (ledger.kind, ledger.chain_id, ledger.warn_below_eth) == (LedgerKind.wallet, 685685, 0.01)
+
+
+def test_a_swarm_file_with_an_account_of_the_sign_in_app_takes_a_wallet_if_asked(tmp_path):
+    swarm = SwarmFile(
+        name="x", network=Network.native, bootnodes=(ADDRESS,), ledger=LedgerKind.modal, num_generations=8
+    )
+    swarm_file.write(tmp_path / "invite.yaml", swarm)
+    joining = Options(way=Way.JOIN, swarm_file=str(tmp_path / "invite.yaml"))
+    chosen = choose(joining, {}, nobody())
+    assert (chosen.sign_in, load_config(chosen.settings).ledger.kind) == (SignIn.APP, LedgerKind.modal)
+    chosen = choose(replace(joining, sign_in=SignIn.WALLET), {}, nobody())
+    assert load_config(chosen.settings).ledger.kind is LedgerKind.wallet
+
+
+@pytest.mark.parametrize("options", [Options(way=Way.LOCAL), Options(settings=["swarm.num_local=2"])])
+def test_an_option_of_a_swarm_of_ones_own_is_refused_elsewhere(options):
+    with pytest.raises(ConfigError, match="--with-verifier is for a swarm of your own: add --own, or leave it out"):
+        choose(replace(options, of_swarm=["--with-verifier"]), {}, nobody())
+    assert choose(replace(options, way=Way.OWN, of_swarm=["--with-verifier"]), {}, nobody()).way is Way.OWN
 
 
 def test_a_new_wallet_lies_beside_a_key_that_is_kept_elsewhere(tmp_path, monkeypatch):

@@ -24,7 +24,9 @@ def smi(folder, script):
 
 
 def some_gpus(count):
-    return [Gpu(number=str(number), memory_mib=24564) for number in range(count)]
+    return [
+        Gpu(number=str(number), memory_mib=24564, uuid=f"GPU-{number}{'abc'[number % 3]}") for number in range(count)
+    ]
 
 
 def test_every_gpu_gets_a_node_that_sees_it_alone_and_has_what_is_its_own(tmp_path):
@@ -90,6 +92,7 @@ def test_an_nvidia_smi_that_finds_nothing_is_no_gpu(tmp_path, script):
     [
         ("all", {}, ["0", "1", "2"]),
         ("all", {"CUDA_VISIBLE_DEVICES": "2,0"}, ["2", "0"]),
+        ("all", {"CUDA_VISIBLE_DEVICES": "GPU-1b,GPU-0a, 0"}, ["1", "0"]),
         ("1", {}, ["1"]),
         ("2,0", {"CUDA_VISIBLE_DEVICES": "1"}, ["2", "0"]),
     ],

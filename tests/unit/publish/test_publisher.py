@@ -144,6 +144,25 @@ def test_only_the_best_is_pushed_from_where_it_is_kept_where_that_is_asked_for(r
     assert (swarm.pushed, swarm.packer.packed) == ([2], ["best"])
 
 
+def test_a_best_that_is_not_due_yet_or_that_the_hub_did_not_take_is_pushed_later(rig, tmp_path):
+    swarm = rig(DONE, UploadResult(repo="org/x", status=413), checkpoint=PushedCheckpoint.best, every_hours=2)
+    publisher = swarm.publisher
+
+    def play(number, is_best, cleared):
+        publisher.note(report(number))
+        publisher.offer(number, tmp_path / f"round-{number}", tmp_path / "best" if is_best else None)
+        wait_until(lambda: swarm.packer.cleared == cleared)
+
+    play(1, is_best=True, cleared=1)
+    play(2, is_best=True, cleared=1)  # not due
+    swarm.now += 3 * 3600
+    play(3, is_best=False, cleared=2)  # the hub does not take it
+    wait_until(lambda: publisher._offer is not None)
+    swarm.now += 2 * 3600
+    play(4, is_best=False, cleared=3)
+    assert swarm.pushed == [1, 2, 2]
+
+
 def test_a_best_checkpoint_that_a_stop_kept_from_being_pushed_is_pushed_after_the_start(tmp_path, monkeypatch):
     trainee, uploads = Trainee(tmp_path), Uploads()
     weights = {"weights": trainable_weights(trainee.policy.model), "learner": {}}

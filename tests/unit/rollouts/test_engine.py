@@ -167,6 +167,14 @@ def test_the_work_of_a_server_that_fails_or_lies_is_done_by_others_or_here(fleet
     assert made.counts == [before[0] + 8, before[1]]
 
 
+def test_a_server_that_lies_again_and_again_is_left_out_longer_each_time(fleet, caplog):
+    made = fleet(lying)
+    for _ in range(3):
+        made.engine._standings[made.servers[0]].out_until_s = 0.0  # later
+        made.draw()
+    assert [f"is left out for {seconds} s" in caplog.text for seconds in (60, 120, 240)] == [True] * 3
+
+
 def test_weights_that_this_node_cannot_write_are_not_the_fault_of_a_server(fleet, caplog):
     made = fleet(sample_groups, sample_groups)
 

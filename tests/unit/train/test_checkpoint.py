@@ -68,6 +68,29 @@ def test_a_damaged_round_is_saved_again_when_it_was_replayed(tmp_path):
     assert store.load_latest().learner["weights"]["w"].tolist() == [5.0] * 4
 
 
+def test_a_damaged_checkpoint_that_was_skipped_is_neither_the_best_nor_takes_the_place_of_a_good_one(tmp_path):
+    store = CheckpointStore(tmp_path)
+    save(store, 40)
+    save(store, 50)
+    (tmp_path / "round-00000050" / "learner.pt").write_bytes(b"torn")
+    store = CheckpointStore(tmp_path)
+    assert store.load_latest().round == 40
+    assert store.keep_best()
+    assert store.load_best().round == 40
+    save(store, 41)
+    save(store, 42)
+    assert names(tmp_path) == ["best", "round-00000041", "round-00000042"]
+
+
+def test_a_folder_that_is_gone_is_told_as_an_error_of_the_save(tmp_path):
+    store = CheckpointStore(tmp_path / "checkpoints")
+    shutil.rmtree(tmp_path / "checkpoints")
+    with pytest.raises(
+        CheckpointError, match=r"cannot save round 1 in .* \(No such file or directory\); nothing was saved"
+    ):
+        save(store, 1)
+
+
 def test_all_damaged_is_an_error_that_says_what_to_do(tmp_path):
     store = CheckpointStore(tmp_path)
     save(store, 1)

@@ -259,16 +259,16 @@ def test_nan_reward_stops_the_update():
 
 
 @pytest.mark.parametrize("bad", [-math.inf, -1e4])
-def test_loss_that_is_not_finite_stops_the_update(bad):
+def test_a_ratio_that_is_not_finite_stops_the_update(bad):
     model = tiny_model()
     teacher = learner(model)
     teacher.policy_version = 1
     before = weights(model)
-    # An impossible old log-prob makes the ratio infinite, and with a negative advantage no clip bounds it.
+    # An impossible old log-prob makes the ratio infinite; a clip bounds its value, but 0 times infinity is no gradient.
     rollouts = [rollout(completion_ids=GOOD), rollout(completion_ids=BAD, logprobs=(bad, bad))]
     report = teacher.step([scored(rollouts, [1.0, 0.0], policy_version=0)])
     assert report.skipped is SkipReason.NOT_FINITE
-    assert report.detail.startswith("loss is inf in optimizer step 1 of 1")
+    assert report.detail.startswith("gradient norm is nan in optimizer step 1 of 1")
     assert report.policy_version == 1
     assert_unchanged(model, before)
     assert teacher.step([good_and_bad(policy_version=1)]).skipped is None

@@ -1,5 +1,6 @@
 """Loss and gradients against TRL's GRPOTrainer on the same tokens, advantages and old log-probs."""
 
+import math
 import random
 from dataclasses import replace
 
@@ -89,6 +90,7 @@ def trl_loss_and_gradient(trainer, seqs, config: TrainConfig, reference, importa
     model.zero_grad(set_to_none=True)
     trainer.loss_type = config.loss_type.value
     trainer.beta = config.beta
+    trainer.args.delta = config.importance_cap
     is_cispo = config.loss_type is LossType.cispo  # whose bound of the ratio TRL calls epsilon_high as well
     trainer.epsilon_low, trainer.epsilon_high = config.epsilon, config.epsilon_max if is_cispo else config.epsilon_high
     trainer.current_gradient_accumulation_steps = 1
@@ -135,6 +137,21 @@ def test_equals_trl(trainer, loss_type, with_old, beta, micro_batch_size):
     torch.testing.assert_close(gradients(model), wanted_gradient, atol=1e-6, rtol=1e-5)
     if with_old:
         assert 0.15 < result.clipped_tokens / result.num_tokens < 0.5
+
+
+@pytest.mark.parametrize("loss_type", TRLS)
+def test_whoever_claims_to_have_been_sure_to_write_something_else_is_no_more_than_the_whole_update(loss_type):
+    """A rollout server that claims old log-probs of -80 for an attempt below the mean, whose ratio is then 10^34."""
+    honest = sequences(True)
+    claims = [replace(s, old_logprobs=(-80.0,) * len(s.completion_ids)) if s.advantage < 0 else s for s in honest]
+
+    def norm(seqs):
+        model = tiny_model()
+        result = passes(model, TrainConfig(loss_type=loss_type)).add_gradients(seqs, 0, len(seqs))
+        assert math.isfinite(result.loss)
+        return gradients(model).norm().item()
+
+    assert norm(claims) < 5 * norm(honest)
 
 
 @pytest.mark.parametrize(

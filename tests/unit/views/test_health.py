@@ -13,6 +13,7 @@ from codezero.cli import main
 from codezero.errors import StateError
 from codezero.runtime.state import holder, locked, locked_state
 from codezero.views.health import check
+from tests.swarm_folder import solver
 
 
 def hold(folder, name, held, release):
@@ -88,6 +89,15 @@ def test_a_node_that_has_just_started_or_finished_something_is_well(tmp_path, in
         assert check([tmp_path, tmp_path / "elsewhere"], 100) == [
             f"the node in {folder} (process {pid}) went on 50 s ago"
         ]
+
+
+def test_a_round_counts_as_work_before_it_is_saved(tmp_path):
+    node = tmp_path / "node-1"
+    logs = solver(node, 1)
+    with held(node / "state"):
+        age(node / "state" / "node.lock", 500)
+        age(logs / "rounds.jsonl", 50)
+        assert check([node / "state"], 100)[0].endswith("went on 50 s ago")
 
 
 def test_a_node_that_has_finished_nothing_for_long_is_not_well(tmp_path):
