@@ -10,6 +10,7 @@ from typing import Any
 from codezero.evaluate.dryrun.budget import DepthError, Stop, meter
 from codezero.evaluate.dryrun.classes import Class
 from codezero.evaluate.dryrun.compiler import BREAK, CONTINUE, STATEMENTS, Expression, Statement, Unit
+from codezero.evaluate.dryrun.displays import source_of
 from codezero.evaluate.dryrun.errors import PROGRAM_ERRORS, Raised, throwable
 from codezero.evaluate.dryrun.expressions import judged, judged_truth
 from codezero.evaluate.dryrun.measure import iterate
@@ -58,7 +59,7 @@ def _while(unit: Unit, node: ast.While) -> Statement:
 
 
 def _for(unit: Unit, node: ast.For) -> Statement:
-    source, store = unit.expression(node.iter), target_store(unit, node.target)
+    source, store = source_of(unit, node.iter), target_store(unit, node.target)
     body = loop_body(unit, node.body)
     orelse = unit.block(node.orelse) if node.orelse else None
 

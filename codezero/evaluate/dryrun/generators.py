@@ -11,6 +11,7 @@ from typing import Any
 
 from codezero.evaluate.dryrun.budget import meter
 from codezero.evaluate.dryrun.compiler import BREAK, CONTINUE, Expression, Unit
+from codezero.evaluate.dryrun.displays import source_of
 from codezero.evaluate.dryrun.errors import PROGRAM_ERRORS
 from codezero.evaluate.dryrun.flow import Handler, find_handler
 from codezero.evaluate.dryrun.measure import kept
@@ -133,7 +134,7 @@ def _while(unit: Unit, node: ast.While) -> Yielding:
 
 
 def _for(unit: Unit, node: ast.For) -> Yielding:
-    source, store = unit.expression(node.iter), target_store(unit, node.target)
+    source, store = source_of(unit, node.iter), target_store(unit, node.target)
     body, orelse = _body(unit, node.body), generator_block(unit, node.orelse)
 
     def run(frame: Frame) -> Generator[Any, Any, Any]:

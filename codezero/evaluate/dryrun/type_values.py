@@ -13,7 +13,7 @@ from codezero.evaluate.dryrun.measure import NamedTupleValue, bound, checked, de
 from codezero.evaluate.dryrun.methods_containers import counter_update
 from codezero.evaluate.dryrun.named_tuples import NamedTuple
 from codezero.evaluate.dryrun.objects import Instance
-from codezero.evaluate.dryrun.tables import dict_from_keys, new_set, update_dict
+from codezero.evaluate.dryrun.tables import dict_from_keys, new_frozenset, new_set, update_dict
 from codezero.evaluate.dryrun.text import text_of
 from codezero.evaluate.dryrun.values import Annotation, Builtin, Opaque, TypeValue, charged
 
@@ -103,7 +103,7 @@ def _set(items: Any = (), /) -> set[Any]:
 
 
 def _frozenset(items: Any = (), /) -> frozenset[Any]:
-    return items if type(items) is frozenset else frozenset(new_set(items))
+    return new_frozenset(items)
 
 
 def _dict(*sources: Any, **kwargs: Any) -> dict[Any, Any]:
