@@ -141,6 +141,10 @@ def _iter(value: Any, *sentinel: Any) -> Any:
 
 
 def _next(iterator: Any, *default: Any) -> Any:
+    if type(iterator) is Stream:
+        if line := read_line(iterator):
+            return line
+        return next(iter(()), *default)
     if type(iterator) not in (Iterating, Instance):
         raise TypeError(f"'{type_name(iterator)}' object is not an iterator")
     meter.work(0)
