@@ -7,12 +7,12 @@ from typing import Any
 
 from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
 from codezero.evaluate.dryrun.objects import Instance
-from codezero.evaluate.dryrun.values import Function, TypeValue
+from codezero.evaluate.dryrun.values import Function, Type, TypeValue
 
 _MAX_BASES = 50
 
 
-class Class:
+class Class(Type):
     """An interpreted class. Its bases are interpreted classes and at most one builtin: an exception class, or a type
     such as `dict`, of which each instance holds a value as its data."""
 

@@ -8,12 +8,12 @@ from typing import Any
 from codezero.evaluate.dryrun.budget import Unsupported, meter
 from codezero.evaluate.dryrun.measure import NamedTupleValue, to_list
 from codezero.evaluate.dryrun.text import repr_of
-from codezero.evaluate.dryrun.values import Hidden
+from codezero.evaluate.dryrun.values import Hidden, Type
 
 MAX_FIELDS = 100
 
 
-class NamedTuple(Hidden):
+class NamedTuple(Type, Hidden):
     """A type made by `namedtuple`, or a class that derives from one (`base`) or from `typing.NamedTuple`."""
 
     __slots__ = ("base", "defaults", "fields", "name", "namespace")

@@ -15,7 +15,7 @@ from codezero.evaluate.dryrun.named_tuples import NamedTuple
 from codezero.evaluate.dryrun.objects import Instance
 from codezero.evaluate.dryrun.tables import dict_from_keys, new_frozenset, new_set, update_dict
 from codezero.evaluate.dryrun.text import text_of
-from codezero.evaluate.dryrun.values import Annotation, Builtin, Opaque, TypeValue, charged
+from codezero.evaluate.dryrun.values import Annotation, Builtin, Opaque, TypeValue, Union, charged
 
 _NUMERIC = (int, float, Decimal, str, bytes, bytearray)
 _MAX_DIGITS = 5_000
@@ -261,9 +261,22 @@ def is_instance(value: Any, spec: Any, /) -> bool:
         return isinstance(value, spec.host)
     if type(spec) is NamedTuple:
         return type(value) is NamedTupleValue and value.kind.derives_from(spec)
+    if type(spec) is Union:
+        return _in_union(value, spec)
     if type(spec) in (Annotation, Opaque, Builtin):
         raise Unsupported("isinstance with this type")
     raise TypeError("isinstance() arg 2 must be a type, a tuple of types, or a union")
+
+
+def _in_union(value: Any, union: Union) -> bool:
+    parts = [union.parts]
+    while parts:
+        for part in charged(parts.pop()):
+            if type(part) is Union:
+                parts.append(part.parts)
+            elif is_instance(value, _none_type if part is None else part):
+                return True
+    return False
 
 
 def is_subclass(cls: Any, spec: Any, /) -> bool:
