@@ -11,7 +11,7 @@ from codezero.evaluate.dryrun.budget import DepthError, Stop, meter
 from codezero.evaluate.dryrun.classes import Class
 from codezero.evaluate.dryrun.compiler import BREAK, CONTINUE, STATEMENTS, Expression, Statement, Unit
 from codezero.evaluate.dryrun.displays import source_of
-from codezero.evaluate.dryrun.errors import PROGRAM_ERRORS, Raised, throwable
+from codezero.evaluate.dryrun.errors import PROGRAM_ERRORS, Raised, check_host_call, throwable
 from codezero.evaluate.dryrun.expressions import judged, judged_truth
 from codezero.evaluate.dryrun.measure import iterate
 from codezero.evaluate.dryrun.operators import COMPARE
@@ -130,6 +130,7 @@ def find_handler(handlers: list[Handler], frame: Frame, error: BaseException) ->
     """Returns the first handler that matches, if any. Raises Stop for an error of the interpreter."""
     if isinstance(error, RecursionError | MemoryError) and not isinstance(error, DepthError):
         raise Stop("recursion depth")
+    check_host_call(error)
     meter.work(256)
     return next((handler for handler in handlers if handler.matches(frame, error)), None)
 

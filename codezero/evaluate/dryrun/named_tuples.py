@@ -59,9 +59,9 @@ class NamedTuple(Type, Hidden):
         return record
 
 
-def namedtuple(typename: Any, field_names: Any, *, defaults: Any = ()) -> NamedTuple:
+def namedtuple(typename: Any, field_names: Any, *, rename: Any = False, defaults: Any = ()) -> NamedTuple:
     names = field_names.replace(",", " ").split() if type(field_names) is str else to_list(field_names)
-    if len(names) > MAX_FIELDS or type(typename) is not str:
+    if rename or len(names) > MAX_FIELDS or type(typename) is not str:
         raise Unsupported("this namedtuple")
     for name in names:
         if type(name) is not str or not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):

@@ -120,10 +120,10 @@ def _matching(name: str) -> Callable[..., Any]:
     return match
 
 
-def _matches(pattern: Any, string: Any) -> Iterator[Any]:
+def _matches(pattern: Any, string: Any, *bounds: Any) -> Iterator[Any]:
     """Yields all matches from left to right, and charges a step for each."""
     try:
-        for match in pattern.finditer(_subject(string), timeout=meter.seconds_left()):
+        for match in pattern.finditer(_subject(string), *bounds, timeout=meter.seconds_left()):
             meter.allocate(pattern.groups * _GROUP)
             yield match
     except TimeoutError:
@@ -136,9 +136,9 @@ def _group(match: Any, number: int) -> Any:
     return match.group(number)
 
 
-def _findall(pattern: Any, string: Any) -> list[Any]:
+def _findall(pattern: Any, string: Any, *bounds: Any) -> list[Any]:
     found: list[Any] = []
-    for match in _matches(pattern, string):
+    for match in _matches(pattern, string, *bounds):
         if pattern.groups == 0:
             found.append(_group(match, 0))
         else:
@@ -147,8 +147,8 @@ def _findall(pattern: Any, string: Any) -> list[Any]:
     return found
 
 
-def _finditer(pattern: Any, string: Any) -> Iterating:
-    return Iterating(charged(list(_matches(pattern, string))), is_generator=False)
+def _finditer(pattern: Any, string: Any, *bounds: Any) -> Iterating:
+    return Iterating(charged(list(_matches(pattern, string, *bounds))), is_generator=False)
 
 
 def _subn(pattern: Any, repl: Any, string: Any, count: Any = 0) -> tuple[str, int]:

@@ -31,7 +31,7 @@ from codezero.evaluate.dryrun import (
 from codezero.evaluate.dryrun.apart import apart
 from codezero.evaluate.dryrun.budget import OUT_OF_TIME, Budget, Cheat, DepthError, Stop, budget_of, meter
 from codezero.evaluate.dryrun.compiler import Statement, Unit
-from codezero.evaluate.dryrun.errors import PROGRAM_ERRORS, Raised
+from codezero.evaluate.dryrun.errors import PROGRAM_ERRORS, Raised, check_host_call
 from codezero.evaluate.dryrun.flow import Unequal
 from codezero.evaluate.dryrun.functions import BUILTIN_NAMES
 from codezero.evaluate.dryrun.library_decimal import reset_context
@@ -190,6 +190,10 @@ class _Program:
         except BadScope as error:
             return CaseResult(outcome=CaseOutcome.FAIL, reason=_short(f"SyntaxError: {error}"))
         except PROGRAM_ERRORS as error:
+            try:
+                check_host_call(error)
+            except Stop as stop:
+                return _unknown(str(stop))
             if isinstance(error, RecursionError | MemoryError) and not isinstance(error, DepthError):
                 return _unknown("recursion depth")
             if meter.derived and isinstance(error, TypeError):

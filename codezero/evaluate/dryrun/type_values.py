@@ -11,6 +11,7 @@ from codezero.evaluate.dryrun.classes import Class
 from codezero.evaluate.dryrun.library_decimal import Decimal
 from codezero.evaluate.dryrun.measure import NamedTupleValue, bound, checked, defaultdict, deque, to_list, type_name
 from codezero.evaluate.dryrun.methods_containers import counter_update
+from codezero.evaluate.dryrun.methods_text import decode, encode
 from codezero.evaluate.dryrun.named_tuples import NamedTuple
 from codezero.evaluate.dryrun.objects import Instance
 from codezero.evaluate.dryrun.tables import dict_from_keys, new_frozenset, new_set, update_dict
@@ -54,7 +55,11 @@ def _float(value: Any = 0.0, /) -> float:
     return float(value)
 
 
-def _complex(*args: Any) -> complex:
+def _complex(*args: Any, **kwargs: Any) -> complex:
+    if kwargs:
+        if kwargs.keys() - {"real", "imag"} or (args and ("real" in kwargs or len(args) > 1)):
+            raise TypeError("complex() got arguments that do not fit")
+        args = (*(args or (kwargs.get("real", 0),)), *[kwargs[name] for name in ("imag",) if name in kwargs])
     if not all(isinstance(arg, int | float | complex | str) for arg in args):
         raise TypeError("complex() argument must be a string or a number")
     for arg in args:
@@ -62,30 +67,32 @@ def _complex(*args: Any) -> complex:
     return complex(*args)
 
 
-def _str(value: Any = "", /, *encoding: Any) -> str:
-    if encoding:
-        raise Unsupported("str() with an encoding")
-    return text_of(value)
+def _str(object: Any = "", *encoding: Any, **kwargs: Any) -> str:
+    if encoding or kwargs:
+        if type(object) not in (bytes, bytearray):
+            raise TypeError("decoding to str: need a bytes-like object")
+        return decode(object, *encoding, **kwargs)
+    return text_of(object)
 
 
 def _bool(value: Any = False, /) -> bool:
     return bool(value)
 
 
-def _bytes(value: Any = b"", /, *encoding: Any) -> bytes:
+def _bytes(source: Any = b"", *encoding: Any, **kwargs: Any) -> bytes:
+    value = source
+    if type(value) is str and (encoding or "encoding" in kwargs):
+        return encode(value, *encoding, **kwargs)
+    if encoding or kwargs or type(value) is str:
+        raise TypeError("string argument without an encoding, or encoding without a string argument")
     if isinstance(value, int):
         meter.allocate(max(value, 0))
         return bytes(value)
-    if isinstance(value, str):
-        if encoding not in (("utf-8",), ("utf8",), ("ascii",)):
-            raise Unsupported("bytes() with this encoding")
-        meter.allocate(len(value) * 4)
-        return bytes(value, *encoding)
     return bytes(value) if type(value) is bytearray else bytes(to_list(value))
 
 
-def _bytearray(value: Any = b"", /, *encoding: Any) -> bytearray:
-    made = _bytes(value, *encoding)
+def _bytearray(source: Any = b"", *encoding: Any, **kwargs: Any) -> bytearray:
+    made = _bytes(source, *encoding, **kwargs)
     meter.allocate(len(made))
     return bytearray(made)
 

@@ -65,6 +65,26 @@ def test_what_is_not_interpreted_matters_only_where_it_is_reached():
     ]
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        "json.dumps({}, skipkeys=True)", "enum.Enum('Color', 'RED BLUE')",
+        "re.compile('a').search('a', pos=0)", "queue.Queue().put(1, no_such=2)", "copy.copy(x=1)",
+    ],
+)  # fmt: skip
+def test_arguments_that_the_interpreter_does_not_take_are_unknown(call):
+    code = f"import copy, enum, json, queue, re\ndef f():\n    return {call}"
+    caught = code.replace("    return", "    try: return") + "\n    except TypeError: return 1"
+    assert outcomes(code, "assert f() == 1") == outcomes(caught, "assert f() == 1") == [UNKNOWN]
+
+
+@pytest.mark.parametrize("call", ["g()", "g(1, 2)", "g(1, no=2)", "_g(1, y=2)", "X().h(2)", "(lambda x: x)()"])
+def test_arguments_that_functions_of_the_program_do_not_take_are_errors(call):
+    code = f"def g(x): pass\n_g = g\nclass X:\n    def h(self): pass\ndef f():\n    return {call}"
+    raised = code + "\ndef again():\n    try: f()\n    except TypeError as error: raise error"
+    assert outcomes(code, "assert f() == 1") == outcomes(raised, "assert again() == 1") == [FAIL]
+
+
 def test_cases_share_the_module_as_in_one_process():
     code = "seen = []\ndef f(x):\n    seen.append(x)\n    return len(seen)"
     assert outcomes(code, "assert f(1) == 1\nassert f(1) == 2\nassert f(1) == 1") == [PASS, PASS, FAIL]
