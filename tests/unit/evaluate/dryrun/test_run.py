@@ -47,6 +47,47 @@ def test_what_cpython_does_not_compile_fails_every_case(code):
     assert all(reason.startswith("SyntaxError: ") for _, reason in found)
 
 
+@pytest.mark.parametrize(
+    "body",
+    ["print(x)\n    global x", "x = 1\n    global x", "from math import *", "await g()", "async with g(): pass",
+     "try: pass\n    except: pass\n    except ValueError: pass", "from __future__ import braces",
+     "match x:\n        case _: pass\n        case 1: pass", "match x:\n        case y | 1: pass",
+     "match x:\n        case [a, a]: pass", "match x:\n        case {'k': a, **a}: pass",
+     "match x:\n        case (_ as b): pass\n        case 1: pass"],
+)  # fmt: skip
+def test_functions_that_cpython_does_not_compile_fail_every_case_without_being_called(body):
+    code = f"x = 1\ndef g():\n    {body}\ndef f(x):\n    return x"
+    with pytest.raises(SyntaxError):
+        compile(code, "ours", "exec")
+    ((outcome, reason),) = run(code, "assert f(1) == 1")
+    assert outcome is FAIL
+    assert reason.startswith("SyntaxError: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "before"), [("braces", ""), ("annotations", "import math\n"), ("no_such", "'text'\n")]
+)
+def test_a_wrong_future_import_fails_every_case(name, before):
+    assert outcomes(f"{before}from __future__ import {name}\ndef f(x):\n    return x", "assert f(1) == 1") == [FAIL]
+
+
+def test_a_future_import_after_the_docstring_is_right():
+    code = "'text'\nfrom __future__ import division, annotations\nfrom __future__ import print_function"
+    assert outcomes(f"{code}\ndef f(x):\n    return x", "assert f(1) == 1") == [PASS]
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["global x\n    x = 1", "try: pass\n    except ValueError: pass\n    except: pass",
+     "match x:\n        case y if y > 1: pass\n        case [a, b] | (b, a): pass\n        case 1 | _: pass",
+     "async def h():\n        await g()\n        async with g(): pass"],
+)  # fmt: skip
+def test_functions_that_cpython_compiles_are_no_syntax_errors(body):
+    code = f"x = 1\ndef g():\n    {body}\ndef f(x):\n    return x"
+    compile(code, "ours", "exec")
+    assert run(code, "assert f(1) == 1") == [(PASS, "")]
+
+
 def test_an_error_of_the_module_itself_fails_every_case():
     found = run("import math\nx = math.sqr(2)", "assert x == 1\nassert x == 2")
     assert found == [(FAIL, "AttributeError: module 'math' has no attribute 'sqr'")] * 2
