@@ -24,6 +24,7 @@ class Class(Type):
         "call",
         "fields",
         "frozen",
+        "is_library",
         "members",
         "mro",
         "name",
@@ -59,6 +60,8 @@ class Class(Type):
         """The fields of a dataclass, by name."""
         self.frozen = False
         """True if the attributes of its instances cannot be set."""
+        self.is_library = False
+        """True for a class that stands for one of the library, which may have more attributes."""
         self.members: dict[str, Any] | None = {} if any(b.members is not None for b in self.bases) else None
         """The members of an enumeration, by name; None for any other class."""
         self.call: Callable[..., Any] | None = None

@@ -202,6 +202,8 @@ class _Program:
                 return _unknown("recursion depth")
             if meter.derived and isinstance(error, TypeError):
                 return _unknown("a class that derives from a builtin type")
+            if meter.unsure and not isinstance(error, DepthError):
+                return _unknown(meter.unsure)
             return CaseResult(outcome=CaseOutcome.FAIL, reason=_describe(error))
         return _unknown(meter.unsure) if meter.unsure else None
 

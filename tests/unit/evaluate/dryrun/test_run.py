@@ -119,6 +119,43 @@ def test_arguments_that_the_interpreter_does_not_take_are_unknown(call):
     assert outcomes(code, "assert f() == 1") == outcomes(caught, "assert f() == 1") == [UNKNOWN]
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "from queue import Queue\ntry: return Queue().join()\nexcept AttributeError: return 1",
+        "from fractions import Fraction\nreturn Fraction(1, 2).real",
+        "from queue import Queue\nreturn Queue.join is None",
+        "class B: pass\nreturn len(B.mro())",
+        "class E(ValueError): pass\ntry: raise E().with_traceback(None)\nexcept E: return 1",
+        "def g():\n    try: yield 1\n    except GeneratorExit: seen.append(2)\n"
+        "seen = []\nh = g()\nnext(h)\nh.close()\nreturn len(seen)",
+        "def g():\n    try: yield 1\n    except: seen.append(2)\n"
+        "seen = []\nh = g()\nnext(h)\nh.close()\nreturn seen[0] - 1",
+        "import re\nreturn re.fullmatch('[[:alpha:]]', 'a') is None",
+        "import re\nreturn re.search(r'\\B', '') is None",
+        "import re\nreturn 1 - len(re.findall(r'\\B', ''))",
+    ],
+)
+def test_what_only_cpython_has_is_unknown_instead_of_an_error(lines):
+    code = "def f():\n    " + lines.replace("\n", "\n    ")
+    assert outcomes(code, "assert f() == 1") == [UNKNOWN]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "class B: pass\nreturn B().mro",
+        "class E(ValueError): pass\nreturn E().text",
+        "from abc import ABC\nclass B(ABC): pass\nreturn B().text",
+        "def g():\n    try: yield 1\n    except ValueError: pass\nh = g()\nnext(h)\nh.close()\nreturn g.text",
+    ],
+)
+def test_attributes_that_cpython_lacks_too_are_errors(lines):
+    code = "def f():\n    " + lines.replace("\n", "\n    ")
+    ((outcome, reason),) = run(code, "assert f() == 1")
+    assert (outcome, reason.split(":")[0]) == (FAIL, "AttributeError")
+
+
 @pytest.mark.parametrize("call", ["g()", "g(1, 2)", "g(1, no=2)", "_g(1, y=2)", "X().h(2)", "(lambda x: x)()"])
 def test_arguments_that_functions_of_the_program_do_not_take_are_errors(call):
     code = f"def g(x): pass\n_g = g\nclass X:\n    def h(self): pass\ndef f():\n    return {call}"
