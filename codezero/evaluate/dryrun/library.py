@@ -145,7 +145,7 @@ _TYPING |= {
     "TypeVar": Builtin("TypeVar", lambda name, *bounds, **kwargs: Annotation()),
 }
 _ABSTRACT = {name: Annotation() for name in dir(collections.abc) if isinstance(getattr(collections.abc, name), type)}
-_STRING = {
+_STRING: dict[str, Any] = {
     name: getattr(string, name)
     for name in [
         "ascii_letters",
@@ -159,6 +159,16 @@ _STRING = {
         "whitespace",
     ]
 }
+
+
+def _capwords(s: Any, sep: Any = None) -> Any:
+    if type(s) is not str:
+        raise Unsupported("words of anything but text")
+    meter.allocate(len(s) << 6)
+    return string.capwords(s, sep)
+
+
+_STRING["capwords"] = Builtin("capwords", _capwords)
 
 
 def _module(host: ModuleType, members: dict[str, Any]) -> Module:

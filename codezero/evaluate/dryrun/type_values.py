@@ -9,7 +9,16 @@ from typing import Any
 from codezero.evaluate.dryrun.budget import DepthError, Stop, Unsupported, meter
 from codezero.evaluate.dryrun.classes import Class
 from codezero.evaluate.dryrun.library_decimal import Decimal
-from codezero.evaluate.dryrun.measure import NamedTupleValue, bound, checked, defaultdict, deque, to_list, type_name
+from codezero.evaluate.dryrun.measure import (
+    SCALARS,
+    NamedTupleValue,
+    bound,
+    checked,
+    defaultdict,
+    deque,
+    to_list,
+    type_name,
+)
 from codezero.evaluate.dryrun.methods_containers import counter_update
 from codezero.evaluate.dryrun.methods_text import decode, encode
 from codezero.evaluate.dryrun.named_tuples import NamedTuple
@@ -157,6 +166,20 @@ def _range(*bounds: Any) -> range:
     return range(*map(bound, bounds))
 
 
+def _slice(*bounds: Any) -> slice:
+    if not all(type(part) in SCALARS for part in bounds):
+        raise Unsupported("a slice of anything but numbers")
+    return slice(*bounds)
+
+
+def _from_hex(kind: Any) -> Builtin:
+    def parse(text: Any, /) -> Any:
+        meter.allocate(len(text) if type(text) is str else 0)
+        return kind.fromhex(text)
+
+    return Builtin("fromhex", parse)
+
+
 def _error(host: type) -> TypeValue:
     def make(*args: Any) -> Any:
         if len(args) > 2 and issubclass(host, OSError):
@@ -205,7 +228,7 @@ TYPES: dict[str, TypeValue] = {
             (int, _int), (float, _float), (complex, _complex), (str, _str), (bool, _bool), (bytes, _bytes),
             (bytearray, _bytearray),
             (list, _list), (tuple, _tuple), (set, _set), (frozenset, _frozenset), (dict, _dict), (object, _object),
-            (type, _type), (range, _range),
+            (type, _type), (range, _range), (slice, _slice),
         )
     },
     **{name: _error(getattr(builtins, name)) for name in _ERRORS},
@@ -220,6 +243,10 @@ TYPES["dict"].attrs["fromkeys"] = Builtin("fromkeys", lambda keys, value=None, /
 COLLECTIONS["OrderedDict"].attrs["fromkeys"] = Builtin(
     "fromkeys", lambda keys, value=None, /: dict_from_keys(OrderedDict, keys, value)
 )
+
+
+for _kind in (bytes, bytearray):
+    TYPES[_kind.__name__].attrs["fromhex"] = _from_hex(_kind)
 
 
 def _maketrans(*args: Any) -> dict[int, Any]:
