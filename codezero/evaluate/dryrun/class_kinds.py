@@ -38,6 +38,8 @@ INT_ENUM = Class("IntEnum", (ENUM, TYPES["int"]), {"__str__": _integer_text}, tr
 
 
 def _by_names(*args: Any, **kwargs: Any) -> Any:
+    if len(args) == 1 and not kwargs:
+        raise ValueError(f"{repr_of(args[0])} is not a valid Enum")
     raise Unsupported("an enumeration made by a call")
 
 
