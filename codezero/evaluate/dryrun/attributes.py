@@ -85,9 +85,15 @@ def _missing(value: Any, name: str) -> Any:
     """Raises AttributeError if the host value has no such attribute either, else Stop."""
     kind = type(value)
     known = kind in _TRANSPARENT or (kind.__module__ in ("builtins", "collections") and not hasattr(kind, name))
-    if is_dunder(name) or not known:
+    if is_dunder(name) or not known or (kind is Instance and _may_have(value, name)):
         raise Unsupported(f"attribute {name} of a {type_name(value)}")
     raise AttributeError(f"'{type_name(value)}' object has no attribute '{name}'")
+
+
+def _may_have(value: Instance, name: str) -> bool:
+    """Returns True if CPython may have the attribute because of a base class that is interpreted in part only."""
+    host = value.cls.error or (None if value.data is None else type(value.data))
+    return hasattr(host, name) or any(cls.is_library for cls in value.cls.mro)
 
 
 def _of_instance(value: Instance, name: str) -> Any:
@@ -148,7 +154,7 @@ def _of_class(value: Class, name: str) -> Any:
             return value.name if name == "__name__" else value.qualname
         if name == "__init__":
             return Builtin("__init__", _base_init)
-        if is_dunder(name) or value.builtin is not None:
+        if is_dunder(name) or value.builtin is not None or hasattr(type, name) or any(c.is_library for c in value.mro):
             raise Unsupported(f"attribute {name} of a class")
         raise AttributeError(f"type object '{value.name}' has no attribute '{name}'")
     if type(found) is Property:

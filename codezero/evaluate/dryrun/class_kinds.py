@@ -35,6 +35,15 @@ ABC = Class("ABC", namespace={"__slots__": ()}, trusted=True)
 ENUM = Class("Enum", namespace={"__repr__": _member_repr, "__str__": _member_text}, trusted=True)
 ENUM.members = {}
 INT_ENUM = Class("IntEnum", (ENUM, TYPES["int"]), {"__str__": _integer_text}, trusted=True)
+
+
+def _by_names(*args: Any, **kwargs: Any) -> Any:
+    if len(args) == 1 and not kwargs:
+        raise ValueError(f"{repr_of(args[0])} is not a valid Enum")
+    raise Unsupported("an enumeration made by a call")
+
+
+ENUM.call = INT_ENUM.call = _by_names
 _DERIVABLE = (TYPES["dict"], TYPES["list"])
 _NO_MEMBERS = (Function, Property, CachedProperty, StaticMethod, ClassMethod)
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
 from codezero.evaluate.dryrun.objects import Instance
-from codezero.evaluate.dryrun.values import Function, TypeValue
+from codezero.evaluate.dryrun.values import Function, Type, TypeValue
 
 _MAX_BASES = 50
 
 
-class Class:
+class Class(Type):
     """An interpreted class. Its bases are interpreted classes and at most one builtin: an exception class, or a type
     such as `dict`, of which each instance holds a value as its data."""
 
@@ -24,6 +24,7 @@ class Class:
         "call",
         "fields",
         "frozen",
+        "is_library",
         "members",
         "mro",
         "name",
@@ -59,6 +60,8 @@ class Class:
         """The fields of a dataclass, by name."""
         self.frozen = False
         """True if the attributes of its instances cannot be set."""
+        self.is_library = False
+        """True for a class that stands for one of the library, which may have more attributes."""
         self.members: dict[str, Any] | None = {} if any(b.members is not None for b in self.bases) else None
         """The members of an enumeration, by name; None for any other class."""
         self.call: Callable[..., Any] | None = None

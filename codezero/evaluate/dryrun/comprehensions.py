@@ -8,6 +8,7 @@ from typing import Any
 
 from codezero.evaluate.dryrun.budget import Unsupported, meter
 from codezero.evaluate.dryrun.compiler import EXPRESSIONS, Expression, Store, Unit
+from codezero.evaluate.dryrun.displays import source_of
 from codezero.evaluate.dryrun.measure import hashable, iterate, kept
 from codezero.evaluate.dryrun.scope import Comprehension, comprehension_scope
 from codezero.evaluate.dryrun.targets import target_store
@@ -30,7 +31,7 @@ def _comprehension(unit: Unit, node: Comprehension) -> tuple[Expression, Unit, l
     for number, generator in enumerate(node.generators):
         if generator.is_async:
             raise Unsupported("an asynchronous comprehension")
-        source = (unit if number == 0 else inner).expression(generator.iter)
+        source = source_of(unit if number == 0 else inner, generator.iter)
         loops.append(_Loop(source, target_store(inner, generator.target), inner.expressions(generator.ifs)))
     return loops[0].source, inner, loops
 

@@ -11,7 +11,7 @@ from codezero.evaluate.dryrun.budget import meter
 from codezero.evaluate.dryrun.compiler import EXPRESSIONS, Expression, Unit
 from codezero.evaluate.dryrun.items import get_item
 from codezero.evaluate.dryrun.measure import SCALARS, hashable, to_list
-from codezero.evaluate.dryrun.tables import update_dict
+from codezero.evaluate.dryrun.tables import folded_set, update_dict
 from codezero.evaluate.dryrun.values import Frame, Opaque
 
 
@@ -66,9 +66,40 @@ def _tuple(unit: Unit, node: ast.Tuple) -> Expression:
     return lambda frame: tuple(items(frame))
 
 
+_FOLDED = 3
+"""Least items of a set display that CPython compiles to one constant."""
+
+
+def _is_constant(node: ast.expr) -> bool:
+    """Returns True for an expression that CPython evaluates when it compiles the program."""
+    if isinstance(node, ast.UnaryOp):
+        return _is_constant(node.operand)
+    if isinstance(node, ast.BinOp):
+        return _is_constant(node.left) and _is_constant(node.right)
+    if isinstance(node, ast.Tuple):
+        return all(map(_is_constant, node.elts))
+    return isinstance(node, ast.Constant)
+
+
 def _set(unit: Unit, node: ast.Set) -> Expression:
     items = _charged(items_of(unit, node.elts), len(node.elts), shift=1)
+    if len(node.elts) >= _FOLDED and all(map(_is_constant, node.elts)):
+
+        def copied(frame: Frame) -> set[Any]:
+            result: set[Any] = set()
+            result.update(folded_set([hashable(item) for item in items(frame)]))
+            return result
+
+        return copied
     return lambda frame: {hashable(item) for item in items(frame)}
+
+
+def source_of(unit: Unit, node: ast.expr) -> Expression:
+    """Translates the iterable of a loop, where CPython takes the constant of a set display without copying it."""
+    if not isinstance(node, ast.Set) or not all(map(_is_constant, node.elts)):
+        return unit.expression(node)
+    items = _charged(items_of(unit, node.elts), len(node.elts), shift=1)
+    return lambda frame: folded_set([hashable(item) for item in items(frame)])
 
 
 def _dict(unit: Unit, node: ast.Dict) -> Expression:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+from codezero.evaluate.dryrun.budget import Stop
 from codezero.evaluate.dryrun.classes import Class
 from codezero.evaluate.dryrun.objects import Instance
-from codezero.evaluate.dryrun.values import TypeValue
+from codezero.evaluate.dryrun.values import Function, TypeValue
 
 PROGRAM_ERRORS = (Exception, SystemExit, KeyboardInterrupt)
 """Exceptions that a program can catch, unlike Stop and GeneratorExit."""
@@ -18,6 +20,40 @@ class Raised(Exception):
     def __init__(self, instance: Instance) -> None:
         super().__init__()
         self.instance = instance
+
+
+_MISFIT = re.compile(
+    r"([\w.<>]+)\(\) (got (an unexpected keyword|multiple values for|some positional-only)|missing \d+ required|"
+    r"takes (from )?\d+ .*given$)"
+)
+"""The text of CPython's TypeError when arguments do not fit a function that is written in Python."""
+_BIND = Function._bind.__code__
+"""The code that raises such an error for a function of the program or of an interpreted library module."""
+_CHECKED = frozenset({"again", "throw"})
+"""Functions of the interpreter that raise an error of the program."""
+_COMPLETE = frozenset(
+    {
+        "_abs", "_all", "_any", "_callable", "_extend", "_filter", "_hash", "_input", "_join", "_len", "_print",
+        "_reversed", "_round", "_sort", "_sorted", "is_instance", "is_subclass",
+    }
+)  # fmt: skip
+"""Functions of the interpreter that take exactly the arguments of the builtin that they stand for."""
+
+
+def check_host_call(error: BaseException) -> None:
+    """Raises Stop if the error is that a function of the interpreter does not take the arguments of a call: the one
+    that it stands for may take more."""
+    text = error.args[0] if type(error) is TypeError and error.args else None
+    found = _MISFIT.match(text) if type(text) is str else None
+    if found is None or found.group(1) in _COMPLETE:
+        return
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or trace.tb_frame.f_code.co_name in _CHECKED:
+        return
+    if trace.tb_frame.f_code is not _BIND or trace.tb_frame.f_locals["self"].code.fixed:
+        raise Stop("arguments that are not interpreted")
 
 
 def throwable(value: Any) -> BaseException:

@@ -7,11 +7,12 @@ from datetime import date, datetime, time, timedelta
 
 from codezero.evaluate.dryrun.library_decimal import Context
 from codezero.evaluate.dryrun.library_time import DATE_FIELDS, DELTA_FIELDS, TIME_FIELDS
-from codezero.evaluate.dryrun.measure import MATCH, PATTERN
+from codezero.evaluate.dryrun.measure import MATCH, PATTERN, deque
 from codezero.evaluate.dryrun.regular import MATCH_FIELDS, PATTERN_FIELDS
 from codezero.evaluate.dryrun.streams import FileStatus, Output, Stream
 
 _FILE = frozenset({"buffer", "closed", "mode"})
+_BOUNDS = frozenset({"start", "stop", "step"})
 FIELDS: dict[type, frozenset[str]] = {
     MATCH: MATCH_FIELDS,
     PATTERN: PATTERN_FIELDS,
@@ -19,6 +20,9 @@ FIELDS: dict[type, frozenset[str]] = {
     Stream: _FILE,
     Output: _FILE,
     Context: frozenset({"prec", "rounding"}),
+    deque: frozenset({"maxlen"}),
+    range: _BOUNDS,
+    slice: _BOUNDS,
     array: frozenset({"itemsize", "typecode"}),
     date: DATE_FIELDS,
     datetime: DATE_FIELDS | TIME_FIELDS,

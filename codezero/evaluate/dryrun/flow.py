@@ -10,7 +10,8 @@ from typing import Any
 from codezero.evaluate.dryrun.budget import DepthError, Stop, meter
 from codezero.evaluate.dryrun.classes import Class
 from codezero.evaluate.dryrun.compiler import BREAK, CONTINUE, STATEMENTS, Expression, Statement, Unit
-from codezero.evaluate.dryrun.errors import PROGRAM_ERRORS, Raised, throwable
+from codezero.evaluate.dryrun.displays import source_of
+from codezero.evaluate.dryrun.errors import PROGRAM_ERRORS, Raised, check_host_call, throwable
 from codezero.evaluate.dryrun.expressions import judged, judged_truth
 from codezero.evaluate.dryrun.measure import iterate
 from codezero.evaluate.dryrun.operators import COMPARE
@@ -58,7 +59,7 @@ def _while(unit: Unit, node: ast.While) -> Statement:
 
 
 def _for(unit: Unit, node: ast.For) -> Statement:
-    source, store = unit.expression(node.iter), target_store(unit, node.target)
+    source, store = source_of(unit, node.iter), target_store(unit, node.target)
     body = loop_body(unit, node.body)
     orelse = unit.block(node.orelse) if node.orelse else None
 
@@ -129,6 +130,7 @@ def find_handler(handlers: list[Handler], frame: Frame, error: BaseException) ->
     """Returns the first handler that matches, if any. Raises Stop for an error of the interpreter."""
     if isinstance(error, RecursionError | MemoryError) and not isinstance(error, DepthError):
         raise Stop("recursion depth")
+    check_host_call(error)
     meter.work(256)
     return next((handler for handler in handlers if handler.matches(frame, error)), None)
 

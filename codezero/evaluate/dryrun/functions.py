@@ -141,6 +141,10 @@ def _iter(value: Any, *sentinel: Any) -> Any:
 
 
 def _next(iterator: Any, *default: Any) -> Any:
+    if type(iterator) is Stream:
+        if line := read_line(iterator):
+            return line
+        return next(iter(()), *default)
     if type(iterator) not in (Iterating, Instance):
         raise TypeError(f"'{type_name(iterator)}' object is not an iterator")
     meter.work(0)
@@ -243,13 +247,19 @@ def _ascii(value: Any, /) -> Any:
     return convert(value, "a")
 
 
+def _property(fget: Any = None, fset: Any = None, fdel: Any = None, doc: Any = None) -> Property:
+    if fget is None or fdel is not None:
+        raise Unsupported("this property")
+    return Property(fget, fset)
+
+
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "abs": _abs, "all": _all, "any": _any, "ascii": _ascii, "bin": _based(bin), "callable": _callable, "chr": chr,
     "classmethod": ClassMethod, "divmod": _divmod, "enumerate": _enumerate, "exit": _exit, "filter": _filter,
     "format": _format, "hash": _hash, "hex": _based(hex), "input": _input, "isinstance": is_instance,
     "issubclass": is_subclass, "iter": _iter, "len": _len, "map": _map, "max": _extreme(max), "min": _extreme(min),
     "next": _next, "oct": _based(oct), "open": open_file, "ord": ord,
-    "pow": _pow, "print": _print, "property": Property, "quit": _exit,
+    "pow": _pow, "print": _print, "property": _property, "quit": _exit,
     "repr": repr_of, "reversed": _reversed, "round": _round, "sorted": _sorted, "staticmethod": StaticMethod,
     "sum": number_sum, "super": Super, "zip": _zip, **BY_NAME,
 }  # fmt: skip

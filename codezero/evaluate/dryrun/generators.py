@@ -11,8 +11,10 @@ from typing import Any
 
 from codezero.evaluate.dryrun.budget import meter
 from codezero.evaluate.dryrun.compiler import BREAK, CONTINUE, Expression, Unit
+from codezero.evaluate.dryrun.displays import source_of
 from codezero.evaluate.dryrun.errors import PROGRAM_ERRORS
 from codezero.evaluate.dryrun.flow import Handler, find_handler
+from codezero.evaluate.dryrun.functions import BUILTIN_NAMES
 from codezero.evaluate.dryrun.measure import kept
 from codezero.evaluate.dryrun.scope import own_nodes
 from codezero.evaluate.dryrun.targets import target_store
@@ -133,7 +135,7 @@ def _while(unit: Unit, node: ast.While) -> Yielding:
 
 
 def _for(unit: Unit, node: ast.For) -> Yielding:
-    source, store = unit.expression(node.iter), target_store(unit, node.target)
+    source, store = source_of(unit, node.iter), target_store(unit, node.target)
     body, orelse = _body(unit, node.body), generator_block(unit, node.orelse)
 
     def run(frame: Frame) -> Generator[Any, Any, Any]:
@@ -150,11 +152,19 @@ def _for(unit: Unit, node: ast.For) -> Yielding:
     return run
 
 
+def _may_catch_exit(handler: ast.ExceptHandler) -> bool:
+    """Returns True unless the handler is for builtin exceptions alone that do not include GeneratorExit."""
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    names = {kind.id if isinstance(kind, ast.Name) else "" for kind in kinds}
+    return not names <= BUILTIN_NAMES - {"BaseException", "GeneratorExit"}
+
+
 def _try(unit: Unit, node: ast.Try) -> Yielding:
-    """Translates a try statement. A generator that is freed half-way leaves its case unknown and does not run its
-    `finally` blocks, since they would run at an arbitrary later time."""
+    """Translates a try statement. A generator that is freed or closed half-way leaves its case unknown and does not run
+    its `finally` blocks or handlers of GeneratorExit, since they would run at an arbitrary later time."""
     body, orelse, final = (generator_block(unit, part) for part in (node.body, node.orelse, node.finalbody))
     handlers = [Handler(unit, handler) for handler in node.handlers]
+    catches_exit = any(map(_may_catch_exit, node.handlers))
     blocks = dict(zip(handlers, [generator_block(unit, handler.body) for handler in node.handlers], strict=True))
 
     def guarded(frame: Frame) -> Generator[Any, Any, Any]:
@@ -176,7 +186,7 @@ def _try(unit: Unit, node: ast.Try) -> Yielding:
         try:
             result = yield from guarded(frame)
         except GeneratorExit:
-            if node.finalbody and meter.case == case:  # not garbage of an earlier case
+            if (node.finalbody or catches_exit) and meter.case == case:  # not garbage of an earlier case
                 meter.unsure = "a generator dropped in a try statement"
             raise
         except PROGRAM_ERRORS as error:

@@ -7,6 +7,7 @@ import ast
 from typing import Any
 
 from codezero.evaluate.dryrun.budget import Budget, meter
+from codezero.evaluate.dryrun.classes import Class
 from codezero.evaluate.dryrun.compiler import Unit
 from codezero.evaluate.dryrun.values import Builtin, Function
 
@@ -25,6 +26,9 @@ def library(source: str, names: dict[str, Any]) -> dict[str, Any]:
     meter.start(Budget(), 60.0)
     given = set(names)
     found = define(source, names)
+    for value in found.values():
+        if type(value) is Class:
+            value.is_library = True
     return {
         name: Builtin(name, value.invoke) if type(value) is Function else value
         for name, value in found.items()

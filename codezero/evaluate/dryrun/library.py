@@ -7,6 +7,7 @@ import array
 import bisect
 import cmath
 import collections
+import collections.abc
 import contextlib
 import copy
 import dataclasses
@@ -143,7 +144,8 @@ _TYPING |= {
     "NamedTuple": NAMED_TUPLE,
     "TypeVar": Builtin("TypeVar", lambda name, *bounds, **kwargs: Annotation()),
 }
-_STRING = {
+_ABSTRACT = {name: Annotation() for name in dir(collections.abc) if isinstance(getattr(collections.abc, name), type)}
+_STRING: dict[str, Any] = {
     name: getattr(string, name)
     for name in [
         "ascii_letters",
@@ -159,17 +161,30 @@ _STRING = {
 }
 
 
+def _capwords(s: Any, sep: Any = None) -> Any:
+    if type(s) is not str:
+        raise Unsupported("words of anything but text")
+    meter.allocate(len(s) << 6)
+    return string.capwords(s, sep)
+
+
+_STRING["capwords"] = Builtin("capwords", _capwords)
+
+
 def _module(host: ModuleType, members: dict[str, Any]) -> Module:
     return Module(host.__name__, members, frozenset(dir(host)))
 
 
+_COLLECTIONS_ABC = _module(collections.abc, _ABSTRACT)
+_COLLECTIONS_ABC.name = "collections.abc"
 MODULES: dict[str, Module] = {
     module.name: module
     for module in (
         _module(abc, ABC_MODULE),
         _module(bisect, BISECT),
         _module(cmath, CMATH),
-        _module(collections, {**COLLECTIONS, "namedtuple": Builtin("namedtuple", namedtuple)}),
+        _module(collections, {**COLLECTIONS, "abc": _COLLECTIONS_ABC, "namedtuple": Builtin("namedtuple", namedtuple)}),
+        _COLLECTIONS_ABC,
         _module(copy, {"copy": Builtin("copy", _copy), "deepcopy": Builtin("deepcopy", _deepcopy)}),
         _module(enum, ENUM_MODULE),
         _module(contextlib, {}),

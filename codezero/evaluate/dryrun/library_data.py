@@ -104,7 +104,13 @@ def _check(value: Any, depth: int = 0) -> None:
 
 
 def _dumps(
-    obj: Any, *, indent: Any = None, sort_keys: Any = False, separators: Any = None, ensure_ascii: Any = True
+    obj: Any,
+    *,
+    indent: Any = None,
+    sort_keys: Any = False,
+    separators: Any = None,
+    ensure_ascii: Any = True,
+    default: Any = None,
 ) -> str:
     if indent is not None and (type(indent) is not int or not 0 <= indent <= _MAX_INDENT):
         raise Unsupported("this indent")
@@ -113,7 +119,12 @@ def _dumps(
         if len(separators) != 2 or not all(type(part) is str and len(part) < _MAX_INDENT for part in separators):
             raise Unsupported("these separators")
     meter.allocate(measure(obj) * (7 * 64 + _MAX_NESTED * (indent or 0)))
-    _check(obj)
+    try:
+        _check(obj)
+    except TypeError:
+        if default is not None:
+            raise Unsupported("JSON of values that a function converts") from None
+        raise
     return json.dumps(
         obj, indent=indent, sort_keys=bool(sort_keys), separators=separators, ensure_ascii=bool(ensure_ascii)
     )

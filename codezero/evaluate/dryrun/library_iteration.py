@@ -59,8 +59,8 @@ def _count(*args: Any, **kwargs: Any) -> Iterating:
     return Iterating(charged(itertools.count(*args, **kwargs)), is_generator=False)
 
 
-def _repeat(value: Any, *times: Any) -> Iterating:
-    return Iterating(charged(itertools.repeat(value, *times)), is_generator=False)
+def _repeat(*args: Any, **kwargs: Any) -> Iterating:
+    return Iterating(charged(itertools.repeat(*args, **kwargs)), is_generator=False)
 
 
 def _accumulate(items: Any, func: Any = None, *, initial: Any = None) -> Iterating:

@@ -14,7 +14,7 @@ from codezero.evaluate.dryrun.attributes import get_attribute
 from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
 from codezero.evaluate.dryrun.items import get_item
 from codezero.evaluate.dryrun.library_decimal import Decimal
-from codezero.evaluate.dryrun.measure import MAX_BITS, checked, to_list
+from codezero.evaluate.dryrun.measure import MAX_BITS, SMALL, checked, to_list
 from codezero.evaluate.dryrun.objects import Instance
 from codezero.evaluate.dryrun.operators import BINARY, COMPARE
 from codezero.evaluate.dryrun.sorting import sort_cost
@@ -211,9 +211,20 @@ def _mode(items: Any, /) -> Any:
     return max(counts, key=counts.__getitem__)
 
 
+def _spread(function: Any) -> Builtin:
+    def call(items: Any, /) -> Any:
+        found = _numbers(items)
+        if any(type(number) is int and not -SMALL < number < SMALL for number in found):
+            raise Unsupported("statistics of long integers")
+        return function(found)
+
+    return Builtin(function.__name__, call)
+
+
 STATISTICS: dict[str, Any] = {
     "mean": Builtin("mean", _mean),
     "fmean": Builtin("fmean", lambda items, /: math.fsum(found := _numbers(items)) / len(found)),
     "median": Builtin("median", _median),
     "mode": Builtin("mode", _mode),
+    **{name: _spread(getattr(statistics, name)) for name in ("pstdev", "pvariance", "stdev", "variance")},
 }

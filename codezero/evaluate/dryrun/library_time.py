@@ -65,8 +65,8 @@ def _parse(text: Any, form: Any, /) -> datetime.datetime:
     return datetime.datetime.strptime(text, _format_of(form))
 
 
-def _isoformat(value: Any) -> str:
-    return value.isoformat()  # type: ignore[no-any-return]
+def _isoformat(value: Any, *args: Any, **kwargs: Any) -> str:
+    return value.isoformat(*args, **kwargs)  # type: ignore[no-any-return]
 
 
 _DATE = ("weekday", "isoweekday", "toordinal", "replace")

@@ -21,7 +21,7 @@ from codezero.evaluate.dryrun.classes import Class
 from codezero.evaluate.dryrun.errors import Raised
 from codezero.evaluate.dryrun.objects import Instance
 from codezero.evaluate.dryrun.streams import Stream, lines_of
-from codezero.evaluate.dryrun.values import Annotation, Builtin, Function, Iterating, Opaque, TypeValue, charged
+from codezero.evaluate.dryrun.values import Annotation, Builtin, Function, Iterating, Opaque, TypeValue, Union, charged
 
 MAX_NODES = 300_000
 """Most parts of a value that is compared, hashed or printed in one call; shared parts count each time."""
@@ -268,6 +268,7 @@ _NAMES: dict[type, str] = {
     Builtin: "builtin_function_or_method",
     Iterating: "generator",
     Annotation: "type",
+    Union: "UnionType",
 }
 
 

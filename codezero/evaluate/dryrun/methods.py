@@ -29,9 +29,9 @@ _SHARED: dict[str, Method] = {"__contains__": contains, "__len__": len}
 _INDEXED: dict[str, Method] = {**_SHARED, "__getitem__": get_item}
 
 
-def _to_bytes(value: int, size: Any = 1, byteorder: Any = "big", *, signed: Any = False) -> bytes:
-    meter.allocate(size)
-    return value.to_bytes(size, byteorder, signed=bool(signed))
+def _to_bytes(value: int, length: Any = 1, byteorder: Any = "big", *, signed: Any = False) -> bytes:
+    meter.allocate(length)
+    return value.to_bytes(length, byteorder, signed=bool(signed))
 
 
 _INT: dict[str, Method] = {

@@ -21,7 +21,14 @@ from codezero.evaluate.dryrun.measure import (
 )
 from codezero.evaluate.dryrun.operators import add, subtract
 from codezero.evaluate.dryrun.sorting import sorted_items
-from codezero.evaluate.dryrun.tables import dict_from_keys, hashed_items, in_pieces, new_set, table_cost, update_dict
+from codezero.evaluate.dryrun.tables import (
+    dict_from_keys,
+    hashed_items,
+    in_pieces,
+    set_operand,
+    table_cost,
+    update_dict,
+)
 from codezero.evaluate.dryrun.values import Iterating, charged
 
 Method = Callable[..., Any]
@@ -83,15 +90,13 @@ def _pop(value: list[Any], /, *index: Any) -> Any:
 
 
 def _set_operation(method: Method, many: bool = True) -> Method:
-    """Wraps a set operation with other iterables; each is converted to a set first, which gives the same result."""
+    """Wraps a set operation with other iterables."""
 
     def call(value: Any, /, *others: Any) -> Any:
         if not many and len(others) != 1:
             raise TypeError(f"{method.__name__}() takes exactly one argument ({len(others)} given)")
-        sets = [other if type(other) in (set, frozenset) else new_set(other) for other in others]
-        for table in (value, *sets):
-            table_cost(table)
-        return method(value, *sets)
+        table_cost(value)
+        return method(value, *[set_operand(other, value) for other in others])
 
     return call
 
@@ -234,13 +239,23 @@ _DEQUE: dict[str, Method] = {
     "reverse": _moving(deque.reverse),
     "rotate": _moving(deque.rotate),
 }
+
+
+def _move_to_end(value: OrderedDict[Any, Any], key: Any, last: Any = True) -> None:
+    value.move_to_end(hashable(key), last)
+
+
+def _pop_item(value: OrderedDict[Any, Any], last: Any = True) -> Any:
+    return value.popitem(last)
+
+
 CONTAINER_METHODS: dict[type, dict[str, Method]] = {
     list: _LIST,
     tuple: _TUPLE,
     NamedTupleValue: _RECORD,
     dict: _dict_methods(dict),
     defaultdict: _dict_methods(defaultdict),
-    OrderedDict: {**_dict_methods(OrderedDict), "move_to_end": _keyed(OrderedDict.move_to_end)},
+    OrderedDict: {**_dict_methods(OrderedDict), "popitem": _pop_item, "move_to_end": _move_to_end},
     Counter: _COUNTER,
     set: _SET,
     frozenset: _FROZENSET,

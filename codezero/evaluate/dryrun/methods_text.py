@@ -128,18 +128,23 @@ def _format(template: str, /, *args: Any, **kwargs: Any) -> str:
     return format_text(template, args, kwargs)
 
 
-def _encode(value: str, encoding: Any = "utf-8") -> bytes:
-    if encoding not in ("utf-8", "utf8", "ascii", "latin-1"):
+def _check_encoding(encoding: Any, errors: Any) -> None:
+    if encoding not in ("utf-8", "utf8", "ascii", "latin-1") or errors not in ("strict", "ignore", "replace"):
         raise Stop("an encoding that is not interpreted")
-    meter.allocate(len(value) * 4)
-    return value.encode(encoding)
 
 
-def _decode(value: bytes, encoding: Any = "utf-8") -> str:
-    if encoding not in ("utf-8", "utf8", "ascii", "latin-1"):
-        raise Stop("an encoding that is not interpreted")
+def encode(value: str, encoding: Any = "utf-8", errors: Any = "strict") -> bytes:
+    """Returns value.encode(encoding, errors)."""
+    _check_encoding(encoding, errors)
     meter.allocate(len(value) * 4)
-    return value.decode(encoding)
+    return value.encode(encoding, errors)
+
+
+def decode(value: bytes, encoding: Any = "utf-8", errors: Any = "strict") -> str:
+    """Returns value.decode(encoding, errors)."""
+    _check_encoding(encoding, errors)
+    meter.allocate(len(value) * 4)
+    return value.decode(encoding, errors)
 
 
 _LINEAR = (
@@ -162,13 +167,13 @@ STR_METHODS: dict[str, Method] = {
     "replace": _replace,
     "translate": _translate,
     "format": _format,
-    "encode": _encode,
+    "encode": encode,
 }
 
 
-def _hex(value: Any) -> str:
-    meter.allocate(len(value) * 2)
-    return value.hex()  # type: ignore[no-any-return]
+def _hex(value: Any, *args: Any, **kwargs: Any) -> str:
+    meter.allocate(len(value) * 3)
+    return value.hex(*args, **kwargs)  # type: ignore[no-any-return]
 
 
 _BYTES_LINEAR = "isalnum isalpha isascii isdigit islower isspace istitle isupper lower swapcase title upper"
@@ -182,7 +187,7 @@ def _byte_methods(kind: type) -> dict[str, Method]:
         **{name: _fill(getattr(kind, name)) for name in ("center", "ljust", "rjust", "zfill")},
         **{name: _strip(getattr(kind, name)) for name in ("strip", "lstrip", "rstrip")},
         **{name: _split(getattr(kind, name)) for name in ("split", "rsplit", "splitlines")},
-        "decode": _decode,
+        "decode": decode,
         "hex": _hex,
         "join": _join,
         "replace": _replace,

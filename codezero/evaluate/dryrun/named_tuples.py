@@ -8,12 +8,12 @@ from typing import Any
 from codezero.evaluate.dryrun.budget import Unsupported, meter
 from codezero.evaluate.dryrun.measure import NamedTupleValue, to_list
 from codezero.evaluate.dryrun.text import repr_of
-from codezero.evaluate.dryrun.values import Hidden
+from codezero.evaluate.dryrun.values import Hidden, Type
 
 MAX_FIELDS = 100
 
 
-class NamedTuple(Hidden):
+class NamedTuple(Type, Hidden):
     """A type made by `namedtuple`, or a class that derives from one (`base`) or from `typing.NamedTuple`."""
 
     __slots__ = ("base", "defaults", "fields", "name", "namespace")
@@ -59,9 +59,9 @@ class NamedTuple(Hidden):
         return record
 
 
-def namedtuple(typename: Any, field_names: Any, *, defaults: Any = ()) -> NamedTuple:
+def namedtuple(typename: Any, field_names: Any, *, rename: Any = False, defaults: Any = ()) -> NamedTuple:
     names = field_names.replace(",", " ").split() if type(field_names) is str else to_list(field_names)
-    if len(names) > MAX_FIELDS or type(typename) is not str:
+    if rename or len(names) > MAX_FIELDS or type(typename) is not str:
         raise Unsupported("this namedtuple")
     for name in names:
         if type(name) is not str or not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):

@@ -8,6 +8,7 @@ from typing import Any
 from codezero.evaluate.dryrun.attributes import delete_attribute, get_attribute, is_dunder, set_attribute
 from codezero.evaluate.dryrun.budget import Unsupported
 from codezero.evaluate.dryrun.classes import Class
+from codezero.evaluate.dryrun.measure import ATOMS
 from codezero.evaluate.dryrun.objects import Instance
 
 _MISSING = object()
@@ -31,7 +32,14 @@ def _getattr(value: Any, name: Any, /, *default: Any) -> Any:
         raise
 
 
+_ASKED = frozenset({"__contains__", "__getitem__", "__iter__", "__len__", "__next__"})
+"""Dunder names by which programs ask for the sort of a builtin value."""
+_BUILTIN = ATOMS | {list, tuple, dict, set, frozenset, range, bytearray}
+
+
 def _hasattr(value: Any, name: Any, /) -> bool:
+    if type(value) in _BUILTIN and type(name) is str and name in _ASKED:
+        return hasattr(value, name)
     return _getattr(value, name, _MISSING) is not _MISSING
 
 

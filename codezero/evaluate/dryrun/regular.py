@@ -45,7 +45,13 @@ def compile_pattern(pattern: Any, flags: Any = 0) -> Any:
         raise TypeError("first argument must be string or compiled pattern")
     if len(pattern) > _MAX_PATTERN:
         raise Stop("a pattern too long")
-    if not isinstance(flags, int) or flags & ~_ALLOWED_FLAGS or "(?#" in pattern or _INLINE_VERBOSE.search(pattern):
+    if (
+        not isinstance(flags, int)
+        or flags & ~_ALLOWED_FLAGS
+        or "(?#" in pattern
+        or "[:" in pattern
+        or _INLINE_VERBOSE.search(pattern)
+    ):
         raise Stop("pattern flags that are not interpreted")
     meter.work(_expanded_size(pattern) << 6)
     if not pattern.isascii():
@@ -96,9 +102,11 @@ def _expanded_size(pattern: str) -> int:
     return sum(sizes)
 
 
-def _subject(text: Any) -> str:
+def _subject(text: Any, pattern: Any = None) -> str:
     if type(text) is not str:
         raise TypeError("expected string or bytes-like object")
+    if not text and pattern is not None and "\\B" in pattern.pattern:
+        raise Stop("\\B in an empty text")  # it matches in `regex`, but not in `re` before Python 3.14
     meter.work(len(text) << 3)
     return text
 
@@ -111,7 +119,7 @@ def _matching(name: str) -> Callable[..., Any]:
     def match(pattern: Any, string: Any, *bounds: Any) -> Any:
         method = getattr(pattern, name)
         try:
-            found = method(_subject(string), *bounds, timeout=meter.seconds_left())
+            found = method(_subject(string, pattern), *bounds, timeout=meter.seconds_left())
         except TimeoutError:
             raise Stop("time budget") from None
         meter.allocate(pattern.groups * _GROUP)
@@ -120,10 +128,10 @@ def _matching(name: str) -> Callable[..., Any]:
     return match
 
 
-def _matches(pattern: Any, string: Any) -> Iterator[Any]:
+def _matches(pattern: Any, string: Any, *bounds: Any) -> Iterator[Any]:
     """Yields all matches from left to right, and charges a step for each."""
     try:
-        for match in pattern.finditer(_subject(string), timeout=meter.seconds_left()):
+        for match in pattern.finditer(_subject(string, pattern), *bounds, timeout=meter.seconds_left()):
             meter.allocate(pattern.groups * _GROUP)
             yield match
     except TimeoutError:
@@ -136,9 +144,9 @@ def _group(match: Any, number: int) -> Any:
     return match.group(number)
 
 
-def _findall(pattern: Any, string: Any) -> list[Any]:
+def _findall(pattern: Any, string: Any, *bounds: Any) -> list[Any]:
     found: list[Any] = []
-    for match in _matches(pattern, string):
+    for match in _matches(pattern, string, *bounds):
         if pattern.groups == 0:
             found.append(_group(match, 0))
         else:
@@ -147,8 +155,8 @@ def _findall(pattern: Any, string: Any) -> list[Any]:
     return found
 
 
-def _finditer(pattern: Any, string: Any) -> Iterating:
-    return Iterating(charged(list(_matches(pattern, string))), is_generator=False)
+def _finditer(pattern: Any, string: Any, *bounds: Any) -> Iterating:
+    return Iterating(charged(list(_matches(pattern, string, *bounds))), is_generator=False)
 
 
 def _subn(pattern: Any, repl: Any, string: Any, count: Any = 0) -> tuple[str, int]:

@@ -31,12 +31,13 @@ from codezero.evaluate.dryrun import (
 from codezero.evaluate.dryrun.apart import apart
 from codezero.evaluate.dryrun.budget import OUT_OF_TIME, Budget, Cheat, DepthError, Stop, budget_of, meter
 from codezero.evaluate.dryrun.compiler import Statement, Unit
-from codezero.evaluate.dryrun.errors import PROGRAM_ERRORS, Raised
+from codezero.evaluate.dryrun.errors import PROGRAM_ERRORS, Raised, check_host_call
 from codezero.evaluate.dryrun.flow import Unequal
 from codezero.evaluate.dryrun.functions import BUILTIN_NAMES
 from codezero.evaluate.dryrun.library_decimal import reset_context
 from codezero.evaluate.dryrun.library_system import end_of_program
 from codezero.evaluate.dryrun.measure import type_name
+from codezero.evaluate.dryrun.refused import refused
 from codezero.evaluate.dryrun.scope import BadScope
 from codezero.evaluate.dryrun.text import text_of
 from codezero.tasks.testcases import MAX_SOURCE_CHARS, StdinExample, TestSuite, parse_source
@@ -73,6 +74,9 @@ def dry_run(code: str, suite: TestSuite, budget: Budget | None = None, *, alone:
         failed = len(code) <= MAX_SOURCE_CHARS
         reason = "SyntaxError: does not parse" if failed else "too long"
         return _all(suite, CaseOutcome.FAIL if failed else CaseOutcome.UNKNOWN, reason)
+    wrong = refused(code, tree)
+    if wrong:
+        return _all(suite, CaseOutcome.FAIL, f"SyntaxError: {wrong}")
     results: list[CaseResult] = []
     program = _Program(tree, suite, budget, results, alone=alone)
     _on_own_stack(program)
@@ -86,7 +90,7 @@ def printed(code: str, budget: Budget = Budget()) -> str | None:  # noqa: B008
     Like `dry_run`, never raises because of `code`.
     """
     tree = parse_source(code)
-    if tree is None:
+    if tree is None or refused(code, tree):
         return None
     program = _Program(tree, TestSuite(examples=(StdinExample(given="", expected=""),)), budget, [])
     _on_own_stack(program)
@@ -190,10 +194,16 @@ class _Program:
         except BadScope as error:
             return CaseResult(outcome=CaseOutcome.FAIL, reason=_short(f"SyntaxError: {error}"))
         except PROGRAM_ERRORS as error:
+            try:
+                check_host_call(error)
+            except Stop as stop:
+                return _unknown(str(stop))
             if isinstance(error, RecursionError | MemoryError) and not isinstance(error, DepthError):
                 return _unknown("recursion depth")
             if meter.derived and isinstance(error, TypeError):
                 return _unknown("a class that derives from a builtin type")
+            if meter.unsure and not isinstance(error, DepthError):
+                return _unknown(meter.unsure)
             return CaseResult(outcome=CaseOutcome.FAIL, reason=_describe(error))
         return _unknown(meter.unsure) if meter.unsure else None
 

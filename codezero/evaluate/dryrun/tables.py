@@ -40,13 +40,41 @@ def dict_from_keys(kind: Any, keys: Any, value: Any = None) -> Any:
 
 def new_set(items: Any = ()) -> set[Any]:
     """Returns a set of the items."""
-    if type(items) in (set, frozenset):
+    if type(items) in (set, frozenset) or type(items) is dict:
         table_cost(items)
         return set(items)
     result: set[Any] = set()
     for piece in in_pieces(hashed_items(items), result):
         result.update(piece)
     return result
+
+
+def new_frozenset(items: Any = ()) -> frozenset[Any]:
+    """Returns a frozenset of the items, which keep the order that CPython gives them."""
+    if type(items) is frozenset:
+        return items
+    return frozenset(set_operand(items, frozenset()))
+
+
+def set_operand(items: Any, table: Any) -> Any:
+    """Returns an argument for a host method of the set `table`, which takes these items in the order of CPython, and
+    charges for the call. Each sort of argument gives another order: a set, a plain dict, any other iterable."""
+    if type(items) in (set, frozenset) or type(items) is dict:
+        table_cost(items)
+        return items
+    found = hashed_items(items)
+    looked_up: set[Any] = set()
+    for piece in in_pieces(found, looked_up):
+        looked_up.update(piece)
+        if len(found) > _CHUNK:
+            table.intersection(piece)  # the same look-ups as those of the call, but in pieces
+    return found
+
+
+def folded_set(items: list[Any]) -> frozenset[Any]:
+    """Returns the constant of a compiled set of constants. CPython makes a frozenset of one when it compiles it:
+    https://github.com/python/cpython/blob/3.11/Objects/codeobject.c, `_PyCode_ConstantKey`."""
+    return frozenset(list(frozenset(items)))
 
 
 def update_dict(target: Any, source: Any) -> None:

@@ -9,13 +9,23 @@ from typing import Any
 from codezero.evaluate.dryrun.budget import DepthError, Stop, Unsupported, meter
 from codezero.evaluate.dryrun.classes import Class
 from codezero.evaluate.dryrun.library_decimal import Decimal
-from codezero.evaluate.dryrun.measure import NamedTupleValue, bound, checked, defaultdict, deque, to_list, type_name
+from codezero.evaluate.dryrun.measure import (
+    SCALARS,
+    NamedTupleValue,
+    bound,
+    checked,
+    defaultdict,
+    deque,
+    to_list,
+    type_name,
+)
 from codezero.evaluate.dryrun.methods_containers import counter_update
+from codezero.evaluate.dryrun.methods_text import decode, encode
 from codezero.evaluate.dryrun.named_tuples import NamedTuple
 from codezero.evaluate.dryrun.objects import Instance
-from codezero.evaluate.dryrun.tables import dict_from_keys, new_set, update_dict
+from codezero.evaluate.dryrun.tables import dict_from_keys, new_frozenset, new_set, update_dict
 from codezero.evaluate.dryrun.text import text_of
-from codezero.evaluate.dryrun.values import Annotation, Builtin, Opaque, TypeValue, charged
+from codezero.evaluate.dryrun.values import Annotation, Builtin, Opaque, TypeValue, Union, charged
 
 _NUMERIC = (int, float, Decimal, str, bytes, bytearray)
 _MAX_DIGITS = 5_000
@@ -54,7 +64,11 @@ def _float(value: Any = 0.0, /) -> float:
     return float(value)
 
 
-def _complex(*args: Any) -> complex:
+def _complex(*args: Any, **kwargs: Any) -> complex:
+    if kwargs:
+        if kwargs.keys() - {"real", "imag"} or (args and ("real" in kwargs or len(args) > 1)):
+            raise TypeError("complex() got arguments that do not fit")
+        args = (*(args or (kwargs.get("real", 0),)), *[kwargs[name] for name in ("imag",) if name in kwargs])
     if not all(isinstance(arg, int | float | complex | str) for arg in args):
         raise TypeError("complex() argument must be a string or a number")
     for arg in args:
@@ -62,30 +76,32 @@ def _complex(*args: Any) -> complex:
     return complex(*args)
 
 
-def _str(value: Any = "", /, *encoding: Any) -> str:
-    if encoding:
-        raise Unsupported("str() with an encoding")
-    return text_of(value)
+def _str(object: Any = "", *encoding: Any, **kwargs: Any) -> str:
+    if encoding or kwargs:
+        if type(object) not in (bytes, bytearray):
+            raise TypeError("decoding to str: need a bytes-like object")
+        return decode(object, *encoding, **kwargs)
+    return text_of(object)
 
 
 def _bool(value: Any = False, /) -> bool:
     return bool(value)
 
 
-def _bytes(value: Any = b"", /, *encoding: Any) -> bytes:
+def _bytes(source: Any = b"", *encoding: Any, **kwargs: Any) -> bytes:
+    value = source
+    if type(value) is str and (encoding or "encoding" in kwargs):
+        return encode(value, *encoding, **kwargs)
+    if encoding or kwargs or type(value) is str:
+        raise TypeError("string argument without an encoding, or encoding without a string argument")
     if isinstance(value, int):
         meter.allocate(max(value, 0))
         return bytes(value)
-    if isinstance(value, str):
-        if encoding not in (("utf-8",), ("utf8",), ("ascii",)):
-            raise Unsupported("bytes() with this encoding")
-        meter.allocate(len(value) * 4)
-        return bytes(value, *encoding)
     return bytes(value) if type(value) is bytearray else bytes(to_list(value))
 
 
-def _bytearray(value: Any = b"", /, *encoding: Any) -> bytearray:
-    made = _bytes(value, *encoding)
+def _bytearray(source: Any = b"", *encoding: Any, **kwargs: Any) -> bytearray:
+    made = _bytes(source, *encoding, **kwargs)
     meter.allocate(len(made))
     return bytearray(made)
 
@@ -103,7 +119,7 @@ def _set(items: Any = (), /) -> set[Any]:
 
 
 def _frozenset(items: Any = (), /) -> frozenset[Any]:
-    return items if type(items) is frozenset else frozenset(new_set(items))
+    return new_frozenset(items)
 
 
 def _dict(*sources: Any, **kwargs: Any) -> dict[Any, Any]:
@@ -148,6 +164,20 @@ def _deque(items: Any = (), maxlen: Any = None) -> deque:
 
 def _range(*bounds: Any) -> range:
     return range(*map(bound, bounds))
+
+
+def _slice(*bounds: Any) -> slice:
+    if not all(type(part) in SCALARS for part in bounds):
+        raise Unsupported("a slice of anything but numbers")
+    return slice(*bounds)
+
+
+def _from_hex(kind: Any) -> Builtin:
+    def parse(text: Any, /) -> Any:
+        meter.allocate(len(text) if type(text) is str else 0)
+        return kind.fromhex(text)
+
+    return Builtin("fromhex", parse)
 
 
 def _error(host: type) -> TypeValue:
@@ -198,7 +228,7 @@ TYPES: dict[str, TypeValue] = {
             (int, _int), (float, _float), (complex, _complex), (str, _str), (bool, _bool), (bytes, _bytes),
             (bytearray, _bytearray),
             (list, _list), (tuple, _tuple), (set, _set), (frozenset, _frozenset), (dict, _dict), (object, _object),
-            (type, _type), (range, _range),
+            (type, _type), (range, _range), (slice, _slice),
         )
     },
     **{name: _error(getattr(builtins, name)) for name in _ERRORS},
@@ -213,6 +243,10 @@ TYPES["dict"].attrs["fromkeys"] = Builtin("fromkeys", lambda keys, value=None, /
 COLLECTIONS["OrderedDict"].attrs["fromkeys"] = Builtin(
     "fromkeys", lambda keys, value=None, /: dict_from_keys(OrderedDict, keys, value)
 )
+
+
+for _kind in (bytes, bytearray):
+    TYPES[_kind.__name__].attrs["fromhex"] = _from_hex(_kind)
 
 
 def _maketrans(*args: Any) -> dict[int, Any]:
@@ -261,9 +295,22 @@ def is_instance(value: Any, spec: Any, /) -> bool:
         return isinstance(value, spec.host)
     if type(spec) is NamedTuple:
         return type(value) is NamedTupleValue and value.kind.derives_from(spec)
+    if type(spec) is Union:
+        return _in_union(value, spec)
     if type(spec) in (Annotation, Opaque, Builtin):
         raise Unsupported("isinstance with this type")
     raise TypeError("isinstance() arg 2 must be a type, a tuple of types, or a union")
+
+
+def _in_union(value: Any, union: Union) -> bool:
+    parts = [union.parts]
+    while parts:
+        for part in charged(parts.pop()):
+            if type(part) is Union:
+                parts.append(part.parts)
+            elif is_instance(value, _none_type if part is None else part):
+                return True
+    return False
 
 
 def is_subclass(cls: Any, spec: Any, /) -> bool:

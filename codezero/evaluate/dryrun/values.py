@@ -160,7 +160,22 @@ class Builtin:
         return f"<built-in function {self.name}>"
 
 
-class TypeValue:
+class Type:
+    """The part of types that joins them with `|`. A program uses the result in annotations and `isinstance`."""
+
+    __slots__ = ()
+
+    def __or__(self, other: Any) -> Any:
+        return NotImplemented if isinstance(other, _NO_TYPES) else Union((self, other))
+
+    def __ror__(self, other: Any) -> Any:
+        return NotImplemented if isinstance(other, _NO_TYPES) else Union((other, self))
+
+
+_NO_TYPES = (int, float, complex, str, bytes, list, tuple, dict, set, frozenset)
+
+
+class TypeValue(Type):
     """A builtin type: `host` is the type of its instances, `function` makes one."""
 
     __slots__ = ("attrs", "function", "host", "name")
@@ -175,11 +190,6 @@ class TypeValue:
             meter.refill()
         return self.function(*args, **kwargs)
 
-    def __or__(self, other: Any) -> Annotation:
-        return Annotation()
-
-    __ror__ = __or__
-
     def __repr__(self) -> str:
         return f"<class '{self.name}'>"
 
@@ -193,6 +203,16 @@ class Annotation(Hidden):
         return self
 
     __ror__ = __or__
+
+
+class Union(Type, Hidden):
+    """The types that `|` joins."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: tuple[Any, Any]) -> None:
+        meter.work(0)
+        self.parts = parts
 
 
 class Generic(Annotation):

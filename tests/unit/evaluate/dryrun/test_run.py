@@ -47,6 +47,47 @@ def test_what_cpython_does_not_compile_fails_every_case(code):
     assert all(reason.startswith("SyntaxError: ") for _, reason in found)
 
 
+@pytest.mark.parametrize(
+    "body",
+    ["print(x)\n    global x", "x = 1\n    global x", "from math import *", "await g()", "async with g(): pass",
+     "try: pass\n    except: pass\n    except ValueError: pass", "from __future__ import braces",
+     "match x:\n        case _: pass\n        case 1: pass", "match x:\n        case y | 1: pass",
+     "match x:\n        case [a, a]: pass", "match x:\n        case {'k': a, **a}: pass",
+     "match x:\n        case (_ as b): pass\n        case 1: pass"],
+)  # fmt: skip
+def test_functions_that_cpython_does_not_compile_fail_every_case_without_being_called(body):
+    code = f"x = 1\ndef g():\n    {body}\ndef f(x):\n    return x"
+    with pytest.raises(SyntaxError):
+        compile(code, "ours", "exec")
+    ((outcome, reason),) = run(code, "assert f(1) == 1")
+    assert outcome is FAIL
+    assert reason.startswith("SyntaxError: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "before"), [("braces", ""), ("annotations", "import math\n"), ("no_such", "'text'\n")]
+)
+def test_a_wrong_future_import_fails_every_case(name, before):
+    assert outcomes(f"{before}from __future__ import {name}\ndef f(x):\n    return x", "assert f(1) == 1") == [FAIL]
+
+
+def test_a_future_import_after_the_docstring_is_right():
+    code = "'text'\nfrom __future__ import division, annotations\nfrom __future__ import print_function"
+    assert outcomes(f"{code}\ndef f(x):\n    return x", "assert f(1) == 1") == [PASS]
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["global x\n    x = 1", "try: pass\n    except ValueError: pass\n    except: pass",
+     "match x:\n        case y if y > 1: pass\n        case [a, b] | (b, a): pass\n        case 1 | _: pass",
+     "async def h():\n        await g()\n        async with g(): pass"],
+)  # fmt: skip
+def test_functions_that_cpython_compiles_are_no_syntax_errors(body):
+    code = f"x = 1\ndef g():\n    {body}\ndef f(x):\n    return x"
+    compile(code, "ours", "exec")
+    assert run(code, "assert f(1) == 1") == [(PASS, "")]
+
+
 def test_an_error_of_the_module_itself_fails_every_case():
     found = run("import math\nx = math.sqr(2)", "assert x == 1\nassert x == 2")
     assert found == [(FAIL, "AttributeError: module 'math' has no attribute 'sqr'")] * 2
@@ -63,6 +104,63 @@ def test_what_is_not_interpreted_matters_only_where_it_is_reached():
         (UNKNOWN, "os.getcwd is not interpreted"),
         (FAIL, "got 0, expected 1"),
     ]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "json.dumps({}, skipkeys=True)", "enum.Enum('Color', 'RED BLUE')",
+        "re.compile('a').search('a', pos=0)", "queue.Queue().put(1, no_such=2)", "copy.copy(x=1)",
+    ],
+)  # fmt: skip
+def test_arguments_that_the_interpreter_does_not_take_are_unknown(call):
+    code = f"import copy, enum, json, queue, re\ndef f():\n    return {call}"
+    caught = code.replace("    return", "    try: return") + "\n    except TypeError: return 1"
+    assert outcomes(code, "assert f() == 1") == outcomes(caught, "assert f() == 1") == [UNKNOWN]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "from queue import Queue\ntry: return Queue().join()\nexcept AttributeError: return 1",
+        "from fractions import Fraction\nreturn Fraction(1, 2).real",
+        "from queue import Queue\nreturn Queue.join is None",
+        "class B: pass\nreturn len(B.mro())",
+        "class E(ValueError): pass\ntry: raise E().with_traceback(None)\nexcept E: return 1",
+        "def g():\n    try: yield 1\n    except GeneratorExit: seen.append(2)\n"
+        "seen = []\nh = g()\nnext(h)\nh.close()\nreturn len(seen)",
+        "def g():\n    try: yield 1\n    except: seen.append(2)\n"
+        "seen = []\nh = g()\nnext(h)\nh.close()\nreturn seen[0] - 1",
+        "import re\nreturn re.fullmatch('[[:alpha:]]', 'a') is None",
+        "import re\nreturn re.search(r'\\B', '') is None",
+        "import re\nreturn 1 - len(re.findall(r'\\B', ''))",
+    ],
+)
+def test_what_only_cpython_has_is_unknown_instead_of_an_error(lines):
+    code = "def f():\n    " + lines.replace("\n", "\n    ")
+    assert outcomes(code, "assert f() == 1") == [UNKNOWN]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "class B: pass\nreturn B().mro",
+        "class E(ValueError): pass\nreturn E().text",
+        "from abc import ABC\nclass B(ABC): pass\nreturn B().text",
+        "def g():\n    try: yield 1\n    except ValueError: pass\nh = g()\nnext(h)\nh.close()\nreturn g.text",
+    ],
+)
+def test_attributes_that_cpython_lacks_too_are_errors(lines):
+    code = "def f():\n    " + lines.replace("\n", "\n    ")
+    ((outcome, reason),) = run(code, "assert f() == 1")
+    assert (outcome, reason.split(":")[0]) == (FAIL, "AttributeError")
+
+
+@pytest.mark.parametrize("call", ["g()", "g(1, 2)", "g(1, no=2)", "_g(1, y=2)", "X().h(2)", "(lambda x: x)()"])
+def test_arguments_that_functions_of_the_program_do_not_take_are_errors(call):
+    code = f"def g(x): pass\n_g = g\nclass X:\n    def h(self): pass\ndef f():\n    return {call}"
+    raised = code + "\ndef again():\n    try: f()\n    except TypeError as error: raise error"
+    assert outcomes(code, "assert f() == 1") == outcomes(raised, "assert again() == 1") == [FAIL]
 
 
 def test_cases_share_the_module_as_in_one_process():

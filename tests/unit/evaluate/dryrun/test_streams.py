@@ -29,6 +29,9 @@ TABLE = "Input:\n2\n1 2\n\nOutput:\n3\n\nInput:\n1\n5\nOutput:\n5\n"
         "import sys\nprint('note', file=sys.stderr)\ninput()\nprint(sum(map(int, input().split())), flush=True)",
         "import sys\ninput()\nsys.stdout.write('')\nsys.stdout.flush()\n"
         "sys.stdout.buffer.write(str(sum(map(int, input().split()))).encode())",
+        "import sys\nnext(sys.stdin)\nprint(sum(map(int, next(sys.stdin).split())), next(sys.stdin, ''))",
+        "import sys\nrows = []\ntry:\n    while True: rows.append(next(sys.stdin.buffer).split())\n"
+        "except StopIteration:\n    print(sum(map(int, rows[1])))",
         "def main():\n    input()\n    print(sum(map(int, input().split())))\n\nif __name__ == '__main__':\n    main()",
     ],
 )

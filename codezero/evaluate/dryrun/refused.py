@@ -1,0 +1,90 @@
+"""Programs that parse but that CPython refuses to compile, apart from what scope.py finds."""
+
+from __future__ import annotations
+import __future__
+
+import ast
+from collections.abc import Iterator
+
+from codezero.tasks.testcases import scopes_of
+
+_ASYNC = (ast.Await, ast.AsyncFor, ast.AsyncWith)
+
+
+def refused(code: str, tree: ast.Module) -> str:
+    """Returns why CPython does not compile a program that parses; empty if it does."""
+    if scopes_of(code) is None:
+        return "a name is declared or imported where it cannot be"
+    if _refused_future(tree):
+        return "a '__future__' import that is unknown or not at the beginning"
+    coroutines: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.AsyncFunctionDef):
+            coroutines.update(id(inner) for inner in ast.walk(node) if isinstance(inner, _ASYNC))
+    for node in ast.walk(tree):
+        if isinstance(node, _ASYNC) and id(node) not in coroutines:
+            return "'await', 'async for' or 'async with' outside async function"
+        if isinstance(node, ast.Try) and any(handler.type is None for handler in node.handlers[:-1]):
+            return "default 'except:' must be last"
+        if isinstance(node, ast.Match):
+            reason = _refused_match(node)
+            if reason:
+                return reason
+    return ""
+
+
+def _refused_future(tree: ast.Module) -> bool:
+    """Returns True if a `from __future__ import` comes after other statements, or imports an unknown name."""
+    first = set()
+    for number, node in enumerate(tree.body):
+        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and type(node.value.value) is str
+        if not _is_future(node) and not (is_text and number == 0):
+            break
+        first.add(id(node))
+    return any(
+        id(node) not in first or any(alias.name not in __future__.all_feature_names for alias in node.names)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and _is_future(node)
+    )
+
+
+def _is_future(node: ast.AST) -> bool:
+    return isinstance(node, ast.ImportFrom) and node.module == "__future__" and not node.level
+
+
+def _refused_match(node: ast.Match) -> str:
+    for case in node.cases[:-1]:
+        if case.guard is None and _takes_all(case.pattern):
+            return "a pattern makes the remaining ones unreachable"
+    for case in node.cases:
+        for part in ast.walk(case.pattern):
+            if isinstance(part, ast.MatchOr) and any(map(_takes_all, part.patterns[:-1])):
+                return "a pattern makes the remaining ones unreachable"
+        names = list(_names(case.pattern))
+        if len(names) > len(set(names)):
+            return "multiple assignments to a name in a pattern"
+    return ""
+
+
+def _takes_all(pattern: ast.pattern) -> bool:
+    """Returns True for `_`, a name, and what contains no more than these."""
+    while isinstance(pattern, ast.MatchAs) and pattern.pattern is not None:
+        pattern = pattern.pattern
+    if isinstance(pattern, ast.MatchOr):
+        return any(map(_takes_all, pattern.patterns))
+    return isinstance(pattern, ast.MatchAs)
+
+
+def _names(pattern: ast.pattern) -> Iterator[str]:
+    """Yields the names that a pattern binds; of alternatives, which must bind the same, those of the first."""
+    stack: list[ast.AST] = [pattern]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, ast.MatchOr):
+            stack.append(part.patterns[0])
+            continue
+        if isinstance(part, ast.MatchAs | ast.MatchStar) and part.name:
+            yield part.name
+        elif isinstance(part, ast.MatchMapping) and part.rest:
+            yield part.rest
+        stack.extend(ast.iter_child_nodes(part))
