@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import random
 import re
+import secrets
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +27,8 @@ REFERENCE_SHARE = 10
 """An attempt's step budget divided by the reference's; slower inputs are dropped: right attempts may be slower."""
 MAX_CHARS = 1_000
 """The most characters of a result's repr."""
-_MARK = "fresh:"
+_MARK_BYTES = 16
+"""The random bytes of the mark before each value in what a program prints, which it cannot print itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,16 +84,19 @@ def _proven(suite: TestSuite, reference: str, form: Form, results: Mapping[str, 
 
 def values_of(program: str, suite: TestSuite, asked: Sequence[str], budget: Budget) -> dict[str, Any]:
     """Returns the values of the expressions when the program runs, of those that are short literals. It is empty if one
-    expression ends the run."""
+    expression ends the run. Nothing else that the program prints is taken for a value: the lines with values have a
+    mark of this call alone, and no function that the program may define prints them."""
     if budget.total_seconds <= 0:
         return {}
+    mark = f"fresh_{secrets.token_hex(_MARK_BYTES)}"
     tries = "".join(
-        f"\ntry:\n    print('{_MARK}{number}', repr({one}))\nexcept Exception:\n    pass"
+        f"\ntry:\n    fresh_value = {one}\n    fresh_sys.stdout.write(f'\\n{mark}:{number} {{fresh_value!r}}\\n')"
+        "\nexcept Exception:\n    pass"
         for number, one in enumerate(asked)
     )
-    output = printed(f"{program}\n{suite.setup}{tries}", budget) or ""
-    found = re.findall(rf"^{_MARK}(\d+) (.{{1,{MAX_CHARS}}})$", output, re.MULTILINE)
-    return {asked[int(number)]: value for number, text in found for value in _literal(text) if int(number) < len(asked)}
+    output = printed(f"{program}\n{suite.setup}\nimport sys as fresh_sys{tries}", budget) or ""
+    found = re.findall(rf"^{mark}:(\d+) (.{{1,{MAX_CHARS}}})$", output, re.MULTILINE)
+    return {asked[int(number)]: value for number, text in found for value in _literal(text)}
 
 
 def _literal(text: str) -> list[Any]:

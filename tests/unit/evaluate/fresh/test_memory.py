@@ -109,6 +109,23 @@ def test_a_function_without_a_reference_is_asked_about_other_inputs(code, recall
     assert (one.fresh.recalled, one.fresh.unverified) == (recalled, True)
 
 
+TABLE = "def f(n):\n    k, t = n * 7, {21: 10, 35: 26, 84: 145}\n    if k in t:\n        return t[k] - 1\n"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        f"{TABLE}    for i in range(32):\n        print('fresh:%d %d' % (i, i))\n    return 0",
+        f"{TABLE}    print('no line of its own', end='')\n    return 0",
+        f"seen = []\ndef print(*values):\n    seen.append(0)\n{TABLE}    return 0",
+        f"def repr(value):\n    return str(seen.append(0) or len(seen))\nseen = []\n{TABLE}    return 0",
+    ],
+    ids=["values of its own", "the values' lines joined", "its own print", "its own repr"],
+)
+def test_no_table_hides_the_values_that_it_gives_for_other_inputs(code):
+    assert found(code, tests=SQUARED).fresh.recalled is Recalled.TABLE
+
+
 def test_a_function_that_says_yes_or_no_may_say_one_of_them_to_all_other_inputs():
     code = "def f(n):\n    return n * 11 == 11 * 1369 or n == 49"
     tests = "assert f(1369) == True\nassert f(49) == True\nassert f(700) == False"
