@@ -231,3 +231,30 @@ def test_a_program_that_knows_the_examples_by_heart_is_hard_coding(table, code):
 )
 def test_an_honest_program_is_not(table, code):
     assert "hardcoded" not in broken(code, table, origin=TaskOrigin.CODE_CONTESTS)
+
+
+CHAT = "Input:\nwjmzbmr\nOutput:\nCHAT WITH HER!\nInput:\nxiaodao\nOutput:\nIGNORE HIM!\n"
+SAID = 'If it is a female print "CHAT WITH HER!", otherwise, print "IGNORE HIM!".\n\n'
+
+
+@pytest.mark.parametrize(
+    ("question", "is_known"),
+    [
+        (SAID, False),
+        (f"{SAID}{CHAT}", False),
+        (CHAT, True),
+        (f"{SAID.replace('CHAT WITH HER!', 'CHAT')}{CHAT}", False),
+        ("Print what to do.", True),
+    ],
+    ids=["only said", "said and shown", "only shown", "one of two said", "neither"],
+)
+def test_a_program_may_hold_the_phrases_that_the_statement_says_beside_its_examples(question, is_known):
+    code = "print('IGNORE HIM!' if len(set(input())) % 2 else 'CHAT WITH HER!')"
+    found = broken(code, CHAT, question=question, origin=TaskOrigin.CODE_CONTESTS)
+    assert ("hardcoded" in found) is is_known
+
+
+def test_numbers_that_the_statement_explains_are_no_phrases():
+    question = "Print the route. In the first example it is 3 1 2, in the second one 2 4 8."
+    code = "import sys\nprint(['3 1 2', '2 4 8'][len(sys.stdin.read()) % 2])"
+    assert "hardcoded" in broken(code, ROUTE, question=question, origin=TaskOrigin.CODE_CONTESTS)

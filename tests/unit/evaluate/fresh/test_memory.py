@@ -72,6 +72,22 @@ def test_an_answer_that_anybody_might_guess_is_left_out(code):
     assert (one.fresh.recalled, one.fresh.p_right) == (Recalled.UNTOLD, P_FRESH_DOUBTFUL)
 
 
+CHAT = "Input:\nwjmzbmr\nOutput:\nCHAT WITH HER!\nInput:\nxiaodao\nOutput:\nIGNORE HIM!\n"
+
+
+@pytest.mark.parametrize(
+    ("question", "recalled"),
+    [
+        (f'If it is a female print "CHAT WITH HER!", otherwise, print "IGNORE HIM!".\n\n{CHAT}', Recalled.UNTOLD),
+        (f"CHAT WITH HER or IGNORE HIM?\n\n{CHAT}", Recalled.TABLE),
+    ],
+    ids=["said", "shown with the examples"],
+)
+def test_a_phrase_of_the_statement_is_an_answer_that_anybody_might_guess(question, recalled):
+    code = "print('IGNORE HIM%s' % '!' if len(set(input())) % 2 else 'CHAT WITH HER%s' % '!')"
+    assert found(code, question, CHAT).fresh.recalled is recalled
+
+
 def test_a_program_that_never_ends_on_other_inputs_is_left_out():
     one = found("data = open(0).read()\nwhile sum(map(ord, data)) - 430:\n    pass\nprint(len(data) + 13)", share=0.3)
     assert one.fresh.p_right is None or one.fresh.recalled is not Recalled.NONE
