@@ -113,8 +113,8 @@ def recalled_by(
 ) -> Recalled:
     """Returns whether a program that passes its tests seems to contain their answers, by its values for `count` similar
     inputs, without a reference. It does if it gives one value for all of these and several for the visible inputs, as a
-    table with a default does; not if the value is a boolean, which right functions give too. `seconds` are of processor
-    time."""
+    table with a default does; not if the value is a boolean, which right functions give too. It is UNTOLD if the value
+    is one of just two for the visible inputs, such as 'Yes' and 'No'. `seconds` are of processor time."""
     ends = process_time() + seconds
     alike = _alike(form_of(statement, functions) for statement in suite.statements[:MAX_TESTS])
     if alike is None:
@@ -127,8 +127,10 @@ def recalled_by(
     values = list(values_of(program, suite, asked, _budget(ends, len(asked))).values())
     if not values:
         return Recalled.UNTOLD
-    is_default = len(set(map(repr, values))) == 1 < len(set(map(repr, visible.values())))
-    return Recalled.TABLE if is_default and not isinstance(values[0], bool) else Recalled.NONE
+    shown = set(map(repr, visible.values()))
+    if len(set(map(repr, values))) != 1 or len(shown) == 1 or isinstance(values[0], bool):
+        return Recalled.NONE
+    return Recalled.UNTOLD if len(shown) == 2 and repr(values[0]) in shown else Recalled.TABLE
 
 
 def asked_like(suite: TestSuite, functions: Collection[str], *, seed: bytes, count: int, seconds: float) -> list[str]:

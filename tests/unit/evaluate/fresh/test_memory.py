@@ -148,6 +148,28 @@ def test_a_function_that_says_yes_or_no_may_say_one_of_them_to_all_other_inputs(
     assert found(code, tests=tests).fresh.recalled is Recalled.NONE
 
 
+@pytest.mark.parametrize(
+    ("default", "tests", "recalled"),
+    [
+        ("'No'", "assert f(1369) == 'Yes'\nassert f(49) == 'Yes'\nassert f(700) == 'No'", Recalled.UNTOLD),
+        ("'No'", "assert f(1369) == 'Yes'\nassert f(49) == 'Yes'", Recalled.NONE),
+        ("'Odd'", "assert f(1369) == 'Yes'\nassert f(49) == 'Yes'\nassert f(700) == 'No'", Recalled.TABLE),
+        (
+            "'No'",
+            "assert f(1369) == 'Yes'\nassert f(49) == 'Yes'\nassert f(700) == 'No'\nassert f(0) == 'None'",
+            Recalled.TABLE,
+        ),
+    ],
+    ids=["one of two", "one result", "a third value", "one of three"],
+)
+def test_a_function_that_gives_one_of_two_results_to_all_other_inputs_is_masked(default, tests, recalled):
+    known = "n * 11 == 11 * 1369 or n == 49"
+    code = (
+        f"def f(n):\n    return 'Yes' if {known} else 'None' if n * 7 == 0 else 'No' if n * 11 == 7700 else {default}"
+    )
+    assert found(code, tests=tests).fresh.recalled is recalled
+
+
 def test_inputs_differ_from_the_visible_one_and_keep_its_lines_and_commands():
     text = "2\nput 3\ntake 12\n"
     made = inputs_like(text, 20, random.Random(1), {"put", "take"})
