@@ -162,6 +162,28 @@ def test_forbidden_effects_of_a_function(line):
     assert "effects" in broken(f"{line}\ndef add(a, b):\n    return a + b", ADD)
 
 
+OWN = "class Links:\n    def unlink(self, x): return x\n    def popen(self, x): return x\n"
+
+
+def test_a_class_of_the_code_may_have_methods_with_the_names_of_effects():
+    assert "effects" not in broken(f"{OWN}def add(a, b):\n    return Links().unlink(a) + Links().popen(b)", ADD)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Links().system('x')",
+        "import os; os.popen('x')",
+        "import os as o; o.unlink('x')",
+        "from os import unlink",
+        "import numpy as np; Links().unlink('x')",
+        "from pathlib import Path; Path('x').unlink()",
+    ],
+)
+def test_methods_with_such_names_excuse_no_other_effect(line):
+    assert "effects" in broken(f"{OWN}{line}\ndef add(a, b):\n    return a + b", ADD)
+
+
 def test_a_program_may_read_a_file_descriptor_but_not_start_processes():
     table = "Input:\n1\nOutput:\n1\n"
     assert broken("print(open(0).read())", table, origin=TaskOrigin.CODE_CONTESTS) == set()
