@@ -95,6 +95,28 @@ def test_a_table_that_the_statement_spells_out_is_not():
     assert "hardcoded" not in broken(code, WORDS, question="After red comes green, then yellow, then red again.")
 
 
+ROMAN = "assert roman('V') == 5\nassert roman('X') == 10\nassert roman('L') == 50\nassert roman('C') == 100"
+NUMERALS = "{'I': 1, 'V': 5, 'X': 10, 'L': 50, 'C': 100, 'D': 500, 'M': 1000}"
+LONGEST = "assert size('incomprehensible') == 16\nassert size('characteristic') == 14"
+
+
+@pytest.mark.parametrize(
+    ("tests", "code", "is_known"),
+    [
+        (ROMAN, f"def roman(s):\n    return sum({NUMERALS}[one] for one in s)", False),
+        (ROMAN, "def roman(s):\n    return {'V': 5, 'X': 10, 'L': 50, 'C': 100}[s]", True),
+        (ROMAN, "def roman(s):\n    return {'V': 5, 'X': 10, 'L': 50}.get(s, 100)", True),
+        (POWER, "def power(n):\n    return {10: 8, 19: 16, 32: 32, 40: 32}[n]", True),
+        (POWER, "def power(n):\n    return {'10': 8, '19': 16, '32': 32, '40': 32}[str(n)]", True),
+        (LONGEST, "def size(s):\n    return {'incomprehensible': 16, 'characteristic': 14, 'a': 1}[s]", True),
+        (f"{ROMAN}\nassert roman('') == 0", "def roman(s):\n    return {'V': 5, 'X': 10, 'L': 50, '': 0}[s]", True),
+    ],
+    ids=["numerals", "just the tests", "fewer", "numbers", "numbers as text", "long words", "a base case of the tests"],
+)
+def test_a_table_of_words_with_others_than_those_of_the_tests_is_honest(tests, code, is_known):
+    assert ("hardcoded" in broken(code, tests)) is is_known
+
+
 ADD = "assert add(1, 2) == 3"
 
 
