@@ -81,7 +81,7 @@ def _table(public_tests: object) -> str:
         raise BadRow("public_tests is empty")
     table = ""
     for given, expected in public:
-        given = checked_text(given, "a public input", MAX_TESTS_CHARS)
+        given = _input(given, "a public input", MAX_TESTS_CHARS)
         expected = checked_text(expected, "a public output", MAX_TESTS_CHARS)
         example = _example(given, expected)
         if len(table) + len(example) > MAX_TESTS_CHARS:
@@ -112,11 +112,19 @@ def _usable(tests: object, name: str) -> Iterator[tuple[str, str]]:
     """Yields the cases that a table can hold, with plain newlines. Raises BadRow as `pairs` does."""
     for pair in pairs(tests, "input", "output", name) if tests is not None else ():
         try:
-            given, expected = (checked_text(text, "a test", MAX_KEPT_BYTES) for text in pair)
+            given = _input(pair[0], "a test", MAX_KEPT_BYTES)
+            expected = checked_text(pair[1], "a test", MAX_KEPT_BYTES)
         except BadRow:
             continue  # one of many: empty, very long, or not encodable
         if not {"Input:", "Output:"} & {*given.split("\n"), *expected.split("\n")}:
             yield given, expected
+
+
+def _input(value: object, name: str, max_chars: int) -> str:
+    """Returns an input without the newline at its end, which `_example` adds. Programs read the rest of its white
+    space, such as blank lines. Raises BadRow as `checked_text` does."""
+    checked_text(value, name, max_chars)
+    return str(value).replace("\r\n", "\n").removesuffix("\n")
 
 
 def _example(given: str, expected: str) -> str:

@@ -47,18 +47,30 @@ def _load(module: str) -> Environment:
         raise TaskError(
             f"tasks.modules: {module} cannot be imported ({error}): start in its folder, or put that on PYTHONPATH"
         ) from error
+    except Exception as error:
+        raise TaskError(f"tasks.modules: {module} cannot be imported ({_said(error)}): mend the module") from error
     lacks = [name for name in ("SYSTEM", "tasks", "score") if not hasattr(found, name)]
     if lacks:
         raise TaskError(f"tasks.modules: {module} lacks {', '.join(lacks)}: docs/environments.md has an example")
     return cast(Environment, found)
 
 
+def _said(error: Exception) -> str:
+    """Returns kind and text of a module's error in one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())
+
+
 def environment_source(name: str, environment: Environment, seed: int, skipped: Counter[str]) -> StreamSource:
     """Returns the source of an environment's tasks, each pass of which has a seed of its own. Raises TaskError: its
-    first task is none."""
+    first task is none. Drawing from it raises TaskError if the module fails."""
 
     def rows_of_epoch(epoch: int) -> Iterator[object]:
-        return iter(environment.tasks(random.Random(f"{seed}/{name}/{epoch}").getrandbits(32)))
+        try:
+            yield from environment.tasks(random.Random(f"{seed}/{name}/{epoch}").getrandbits(32))
+        except TaskError:
+            raise
+        except Exception as error:
+            raise TaskError(f"tasks.modules: tasks(seed) of {name} fails ({_said(error)}): mend the module") from error
 
     def to_task(row: object) -> Task:
         if not isinstance(row, tuple) or len(row) != 2:

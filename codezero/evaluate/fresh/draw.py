@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import random
 import re
+import secrets
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +27,8 @@ REFERENCE_SHARE = 10
 """An attempt's step budget divided by the reference's; slower inputs are dropped: right attempts may be slower."""
 MAX_CHARS = 1_000
 """The most characters of a result's repr."""
-_MARK = "fresh:"
+_MARK_BYTES = 16
+"""The random bytes of the mark before each value in what a program prints, which it cannot print itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,16 +84,19 @@ def _proven(suite: TestSuite, reference: str, form: Form, results: Mapping[str, 
 
 def values_of(program: str, suite: TestSuite, asked: Sequence[str], budget: Budget) -> dict[str, Any]:
     """Returns the values of the expressions when the program runs, of those that are short literals. It is empty if one
-    expression ends the run."""
+    expression ends the run. Nothing else that the program prints is taken for a value: the lines with values have a
+    mark of this call alone, and no function that the program may define prints them."""
     if budget.total_seconds <= 0:
         return {}
+    mark = f"fresh_{secrets.token_hex(_MARK_BYTES)}"
     tries = "".join(
-        f"\ntry:\n    print('{_MARK}{number}', repr({one}))\nexcept Exception:\n    pass"
+        f"\ntry:\n    fresh_value = {one}\n    fresh_sys.stdout.write(f'\\n{mark}:{number} {{fresh_value!r}}\\n')"
+        "\nexcept Exception:\n    pass"
         for number, one in enumerate(asked)
     )
-    output = printed(f"{program}\n{suite.setup}{tries}", budget) or ""
-    found = re.findall(rf"^{_MARK}(\d+) (.{{1,{MAX_CHARS}}})$", output, re.MULTILINE)
-    return {asked[int(number)]: value for number, text in found for value in _literal(text) if int(number) < len(asked)}
+    output = printed(f"{program}\n{suite.setup}\nimport sys as fresh_sys{tries}", budget) or ""
+    found = re.findall(rf"^{mark}:(\d+) (.{{1,{MAX_CHARS}}})$", output, re.MULTILINE)
+    return {asked[int(number)]: value for number, text in found for value in _literal(text)}
 
 
 def _literal(text: str) -> list[Any]:
@@ -108,8 +113,8 @@ def recalled_by(
 ) -> Recalled:
     """Returns whether a program that passes its tests seems to contain their answers, by its values for `count` similar
     inputs, without a reference. It does if it gives one value for all of these and several for the visible inputs, as a
-    table with a default does; not if the value is a boolean, which right functions give too. `seconds` are of processor
-    time."""
+    table with a default does; not if the value is a boolean, which right functions give too. It is UNTOLD if the value
+    is one of just two for the visible inputs, such as 'Yes' and 'No'. `seconds` are of processor time."""
     ends = process_time() + seconds
     alike = _alike(form_of(statement, functions) for statement in suite.statements[:MAX_TESTS])
     if alike is None:
@@ -122,8 +127,10 @@ def recalled_by(
     values = list(values_of(program, suite, asked, _budget(ends, len(asked))).values())
     if not values:
         return Recalled.UNTOLD
-    is_default = len(set(map(repr, values))) == 1 < len(set(map(repr, visible.values())))
-    return Recalled.TABLE if is_default and not isinstance(values[0], bool) else Recalled.NONE
+    shown = set(map(repr, visible.values()))
+    if len(set(map(repr, values))) != 1 or len(shown) == 1 or isinstance(values[0], bool):
+        return Recalled.NONE
+    return Recalled.UNTOLD if len(shown) == 2 and repr(values[0]) in shown else Recalled.TABLE
 
 
 def asked_like(suite: TestSuite, functions: Collection[str], *, seed: bytes, count: int, seconds: float) -> list[str]:

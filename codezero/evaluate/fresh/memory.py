@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from time import process_time
 
 from codezero.evaluate.dryrun import Budget
 from codezero.evaluate.dryrun.watch import Walked, watched
 from codezero.evaluate.fresh.inputs import inputs_like, written
+from codezero.evaluate.said import is_said
 from codezero.tasks.testcases import StdinExample
 from codezero.types import CaseOutcome, Recalled
 
@@ -29,11 +31,14 @@ def memory_of(code: str, examples: Sequence[StdinExample], question: str, seed: 
     processor time."""
     ends, found = process_time() + seconds, set[Recalled]()
     for left, one in zip(range(min(len(examples), MAX_EXAMPLES), 0, -1), examples, strict=False):
-        found.add(_of_example(code, one, question, seed, (ends - process_time()) / left))
+        is_known = partial(is_said, question=question, examples=examples)
+        found.add(_of_example(code, one, question, seed, (ends - process_time()) / left, is_known))
     return next((one for one in (Recalled.TABLE, Recalled.UNTOLD, Recalled.NONE) if one in found), Recalled.UNTRIED)
 
 
-def _of_example(code: str, example: StdinExample, question: str, seed: bytes, seconds: float) -> Recalled:
+def _of_example(
+    code: str, example: StdinExample, question: str, seed: bytes, seconds: float, is_known: Callable[[str], bool]
+) -> Recalled:
     words = _words_of(question, example)
     others = inputs_like(example.given, NUM_INPUTS, random.Random(seed + example.given.encode()), words)
     if len(others) < MIN_WALKED:
@@ -44,7 +49,11 @@ def _of_example(code: str, example: StdinExample, question: str, seed: bytes, se
     answer = example.expected.split()
     if len(walked) < MIN_WALKED or seen[0].output.split() != answer:
         return Recalled.UNTOLD
-    return _compared(seen[0], walked, answer, all(word in words or word in _GUESSED for word in answer))
+    is_guessed = all(
+        is_known(line) or all(word in words or word in _GUESSED for word in line.split())
+        for line in example.expected.splitlines()
+    )
+    return _compared(seen[0], walked, answer, is_guessed)
 
 
 def _words_of(question: str, example: StdinExample) -> set[str]:
@@ -59,7 +68,7 @@ def _words_of(question: str, example: StdinExample) -> set[str]:
 def _compared(shown: Walked, others: Sequence[Walked], answer: list[str], is_guessed: bool) -> Recalled:
     """Compares the dry run of an example with those of other inputs. It is a table if the example takes a decision that
     no other input takes, or if every input that takes one of its decisions prints its answer. In the second case it is
-    UNTOLD if the answer is easily guessed: 0, 1, -1 and words of the statement."""
+    UNTOLD if the answer is easily guessed: 0, 1, -1, words and phrases of the statement."""
     if not shown.went <= frozenset().union(*(one.went for one in others)):
         return Recalled.TABLE
     as_shown = {id(one) for one in others if one.output.split() == answer}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from codezero.evaluate.rules.solution import BUILTINS, FUNCTIONS, KEPT, RuleScore, Solution, broken
 
@@ -80,6 +80,13 @@ def _asked_for_names(node: ast.Compare) -> Iterator[int]:
             yield id(right.func)
 
 
+def _methods(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """Yields the names of the methods that the code's classes define."""
+    for node in nodes:
+        if isinstance(node, ast.ClassDef):
+            yield from (inner.name for inner in node.body if isinstance(inner, FUNCTIONS))
+
+
 class _Effects:
     """The search for side effects in a solution's tree, which knows the module of each name."""
 
@@ -114,6 +121,11 @@ class _Effects:
                 self.passed_over.update(id(inner) for inner in ast.iter_child_nodes(ast.Expr(value=node.type)))
             elif isinstance(node, ast.Compare):
                 self.passed_over.update(_asked_for_names(node))
+
+        is_alone = all(path.split(".")[0] in sys.stdlib_module_names for path in self.modules.values())
+        self.methods = frozenset(_methods(self.nodes)) if is_alone else frozenset()
+        """Names of methods of the code's classes; none if it imports what is outside the standard library, whose
+        attributes may have the same names."""
 
     def found(self) -> Iterator[tuple[int, str]]:
         """Yields (line, description) of each side effect."""
@@ -187,7 +199,7 @@ class _Effects:
                 yield f"{name} of a name that is put together"
 
     def _attribute(self, subject: ast.expr, name: str, *, changes: bool) -> Iterator[str]:
-        if name in _ESCAPES or name in _OUTSIDE_ATTRIBUTES:
+        if name in _ESCAPES or (name in _OUTSIDE_ATTRIBUTES and name not in self.methods):
             yield f"uses .{name}"
         path = self._path(subject)
         if path is None:

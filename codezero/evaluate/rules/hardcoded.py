@@ -30,6 +30,8 @@ class _Case:
     answer: int
     is_telling: bool
     """True if no honest table has this input: a collection, a large number, a long string."""
+    is_name: bool
+    """True if its input is a word, as those of weekdays, or a letter, as of marks."""
     is_boolean: bool
     telling: frozenset[int]
     """Inputs that no honest condition has: the tuple of all arguments, and single ones for which `_is_telling`."""
@@ -46,7 +48,8 @@ def hardcoded(solution: Solution) -> RuleScore | None:
     the two boolean answers.
 
     What honest code has does not count: base cases (0, 1, -1, empty), boolean answers of conditions on short inputs,
-    words that the statement itself maps to each other, and code that the tested functions do not reach.
+    words that the statement itself maps to each other, tables of words or letters, such as weekdays, with others than
+    those of the tests, and code that the tested functions do not reach.
     """
     if solution.asked.is_program:
         return by_heart(solution)
@@ -60,11 +63,13 @@ def hardcoded(solution: Solution) -> RuleScore | None:
         for key in case.inputs:
             by_row.setdefault((key, case.answer), set()).add(i)
     nodes = reached(solution)
+    tested = {n for call, _ in solution.asked.pairs for a in _arguments(call) for n in _spellings(a, literals)}
     for line, rows, is_chain in tables(nodes, literals):
         hits = [found for row in rows if (found := by_row.get(row))]
         found = {i for hit in hits for i in hit if not is_chain or cases[i].is_telling or not cases[i].is_boolean}
         telling = sum(cases[i].is_telling for i in found)
-        if telling >= needed or (len(found) >= needed and 2 * len(hits) >= len(rows)):
+        lists_names = all(cases[i].is_name for i in found) and not {key for key, _ in rows} <= tested
+        if telling >= needed or (len(found) >= needed and 2 * len(hits) >= len(rows) and not lists_names):
             return broken(f"line {line}: looks up the answers of {len(found)} of {len(cases)} tests by their inputs")
     if _is_membership(nodes, cases, literals):
         return broken("asks whether the arguments are among those of the tests")
@@ -76,7 +81,7 @@ def _cases(solution: Solution, literals: Literals) -> Iterator[_Case]:
     words = _words(solution)
     for call, expected in solution.asked.pairs:
         answer = literals.of(expected)
-        arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
+        arguments = _arguments(call)
         if answer is None or any(literals.of(argument) is None for argument in arguments):
             continue
         told = [a for a in arguments if not _is_base_case(a) and not (_is_word(a, words) and _is_word(expected, words))]
@@ -86,9 +91,14 @@ def _cases(solution: Solution, literals: Literals) -> Iterator[_Case]:
                 inputs=frozenset(number for a in [*told, whole] for number in _spellings(a, literals)),
                 answer=answer,
                 is_telling=any(_is_telling(argument) for argument in told),
+                is_name=all(isinstance(value := _scalar(a), str) and value.isalpha() for a in arguments),
                 is_boolean=isinstance(expected, ast.Constant) and isinstance(expected.value, bool | None),
                 telling=frozenset(n for a in [*filter(_is_telling, told), whole] for n in _spellings(a, literals)),
             )
+
+
+def _arguments(call: ast.Call) -> list[ast.expr]:
+    return [*call.args, *(keyword.value for keyword in call.keywords)]
 
 
 def _words(solution: Solution) -> set[str]:

@@ -95,6 +95,28 @@ def test_a_table_that_the_statement_spells_out_is_not():
     assert "hardcoded" not in broken(code, WORDS, question="After red comes green, then yellow, then red again.")
 
 
+ROMAN = "assert roman('V') == 5\nassert roman('X') == 10\nassert roman('L') == 50\nassert roman('C') == 100"
+NUMERALS = "{'I': 1, 'V': 5, 'X': 10, 'L': 50, 'C': 100, 'D': 500, 'M': 1000}"
+LONGEST = "assert size('incomprehensible') == 16\nassert size('characteristic') == 14"
+
+
+@pytest.mark.parametrize(
+    ("tests", "code", "is_known"),
+    [
+        (ROMAN, f"def roman(s):\n    return sum({NUMERALS}[one] for one in s)", False),
+        (ROMAN, "def roman(s):\n    return {'V': 5, 'X': 10, 'L': 50, 'C': 100}[s]", True),
+        (ROMAN, "def roman(s):\n    return {'V': 5, 'X': 10, 'L': 50}.get(s, 100)", True),
+        (POWER, "def power(n):\n    return {10: 8, 19: 16, 32: 32, 40: 32}[n]", True),
+        (POWER, "def power(n):\n    return {'10': 8, '19': 16, '32': 32, '40': 32}[str(n)]", True),
+        (LONGEST, "def size(s):\n    return {'incomprehensible': 16, 'characteristic': 14, 'a': 1}[s]", True),
+        (f"{ROMAN}\nassert roman('') == 0", "def roman(s):\n    return {'V': 5, 'X': 10, 'L': 50, '': 0}[s]", True),
+    ],
+    ids=["numerals", "just the tests", "fewer", "numbers", "numbers as text", "long words", "a base case of the tests"],
+)
+def test_a_table_of_words_with_others_than_those_of_the_tests_is_honest(tests, code, is_known):
+    assert ("hardcoded" in broken(code, tests)) is is_known
+
+
 ADD = "assert add(1, 2) == 3"
 
 
@@ -160,6 +182,28 @@ def test_honest_code_has_no_forbidden_effect_and_no_rigged_comparison(code):
 )
 def test_forbidden_effects_of_a_function(line):
     assert "effects" in broken(f"{line}\ndef add(a, b):\n    return a + b", ADD)
+
+
+OWN = "class Links:\n    def unlink(self, x): return x\n    def popen(self, x): return x\n"
+
+
+def test_a_class_of_the_code_may_have_methods_with_the_names_of_effects():
+    assert "effects" not in broken(f"{OWN}def add(a, b):\n    return Links().unlink(a) + Links().popen(b)", ADD)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Links().system('x')",
+        "import os; os.popen('x')",
+        "import os as o; o.unlink('x')",
+        "from os import unlink",
+        "import numpy as np; Links().unlink('x')",
+        "from pathlib import Path; Path('x').unlink()",
+    ],
+)
+def test_methods_with_such_names_excuse_no_other_effect(line):
+    assert "effects" in broken(f"{OWN}{line}\ndef add(a, b):\n    return a + b", ADD)
 
 
 def test_a_program_may_read_a_file_descriptor_but_not_start_processes():
@@ -231,3 +275,30 @@ def test_a_program_that_knows_the_examples_by_heart_is_hard_coding(table, code):
 )
 def test_an_honest_program_is_not(table, code):
     assert "hardcoded" not in broken(code, table, origin=TaskOrigin.CODE_CONTESTS)
+
+
+CHAT = "Input:\nwjmzbmr\nOutput:\nCHAT WITH HER!\nInput:\nxiaodao\nOutput:\nIGNORE HIM!\n"
+SAID = 'If it is a female print "CHAT WITH HER!", otherwise, print "IGNORE HIM!".\n\n'
+
+
+@pytest.mark.parametrize(
+    ("question", "is_known"),
+    [
+        (SAID, False),
+        (f"{SAID}{CHAT}", False),
+        (CHAT, True),
+        (f"{SAID.replace('CHAT WITH HER!', 'CHAT')}{CHAT}", False),
+        ("Print what to do.", True),
+    ],
+    ids=["only said", "said and shown", "only shown", "one of two said", "neither"],
+)
+def test_a_program_may_hold_the_phrases_that_the_statement_says_beside_its_examples(question, is_known):
+    code = "print('IGNORE HIM!' if len(set(input())) % 2 else 'CHAT WITH HER!')"
+    found = broken(code, CHAT, question=question, origin=TaskOrigin.CODE_CONTESTS)
+    assert ("hardcoded" in found) is is_known
+
+
+def test_numbers_that_the_statement_explains_are_no_phrases():
+    question = "Print the route. In the first example it is 3 1 2, in the second one 2 4 8."
+    code = "import sys\nprint(['3 1 2', '2 4 8'][len(sys.stdin.read()) % 2])"
+    assert "hardcoded" in broken(code, ROUTE, question=question, origin=TaskOrigin.CODE_CONTESTS)

@@ -124,6 +124,18 @@ def test_a_case_that_cannot_be_kept_costs_itself_only(given, expected):
     assert inputs(more_tests(generated_tests=pairs((given, expected), ("8 8", "16")))) == ["8 8"]
 
 
+def test_blank_lines_and_spaces_of_inputs_are_kept():
+    row = contest_row(
+        public_tests=pairs(("abc\nabd\n", "2\n"), ("x\r\n\r\n", "0")),
+        private_tests=pairs(("abc\n\n", "0\n"), ("\nabc\n", "1\n"), ("  #\n", "2\n"), (" \n\n", "3\n")),
+        generated_tests=None,
+    )
+    found = to_problem(row, hidden_tests=True)
+    assert [one.given for one in parse_tests(found.task.tests).examples] == ["abc\nabd\n", "x\n\n"]
+    kept = {one.given: one.expected for one in parse_tests(found.more_tests).examples}
+    assert kept == {"abc\n\n": "0\n", "\nabc\n": "1\n", "  #\n": "2\n"}
+
+
 @pytest.mark.parametrize("field", ["private_tests", "generated_tests"])
 def test_further_tests_may_be_missing_but_are_pairs(field):
     to_problem(contest_row(**{field: DELETE}), hidden_tests=True)

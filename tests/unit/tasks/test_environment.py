@@ -95,14 +95,26 @@ def test_an_environment_is_one_source_among_the_others(here):
         ("SYSTEM = ''", "tasks.modules: its lacks tasks, score: docs/environments.md has an example"),
         (EXAMPLE.replace("str(a + b)", "a + b"), "its: text is missing or not text: tasks.seed. has to yield pairs"),
         (EXAMPLE.replace("range(1000)", "()"), "its: task is not a question and an answer"),
+        ("def tasks(:", r"its cannot be imported \(SyntaxError: .*its.py, line 1\)\): mend the module"),
+        ("raise RuntimeError('no\\nserver')", r"its cannot be imported \(RuntimeError: no server\): mend the module"),
+        (EXAMPLE.replace("range(1000)", "1 // 0"), r"its fails \(ZeroDivisionError: .*\): mend the module"),
     ],
-    ids=["missing", "without rules", "numbers", "empty"],
+    ids=["missing", "without rules", "numbers", "empty", "no Python", "fails", "fails at its first task"],
 )
 def test_a_module_that_is_no_environment_is_refused_at_the_start(here, text, says):
     if text is not None:
         (here / "its.py").write_text(text)
     with pytest.raises(TaskError, match=says):
         make_task_source(only("its"), seed=0)
+
+
+def test_tasks_that_fail_later_say_whose_they_are(here):
+    (here / "its.py").write_text(
+        "SYSTEM = score = ''\ndef tasks(seed):\n    yield 'q', 'a'\n    raise ValueError('boom')"
+    )
+    source = make_task_source(only("its"), seed=0)
+    with pytest.raises(TaskError, match=r"tasks.modules: tasks\(seed\) of its fails \(ValueError: boom\)"):
+        source.draw(2)
 
 
 def test_attempts_are_scored_by_the_rule_in_a_worker_and_never_in_the_node(here, monkeypatch):

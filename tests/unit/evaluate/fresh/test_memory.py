@@ -72,6 +72,22 @@ def test_an_answer_that_anybody_might_guess_is_left_out(code):
     assert (one.fresh.recalled, one.fresh.p_right) == (Recalled.UNTOLD, P_FRESH_DOUBTFUL)
 
 
+CHAT = "Input:\nwjmzbmr\nOutput:\nCHAT WITH HER!\nInput:\nxiaodao\nOutput:\nIGNORE HIM!\n"
+
+
+@pytest.mark.parametrize(
+    ("question", "recalled"),
+    [
+        (f'If it is a female print "CHAT WITH HER!", otherwise, print "IGNORE HIM!".\n\n{CHAT}', Recalled.UNTOLD),
+        (f"CHAT WITH HER or IGNORE HIM?\n\n{CHAT}", Recalled.TABLE),
+    ],
+    ids=["said", "shown with the examples"],
+)
+def test_a_phrase_of_the_statement_is_an_answer_that_anybody_might_guess(question, recalled):
+    code = "print('IGNORE HIM%s' % '!' if len(set(input())) % 2 else 'CHAT WITH HER%s' % '!')"
+    assert found(code, question, CHAT).fresh.recalled is recalled
+
+
 def test_a_program_that_never_ends_on_other_inputs_is_left_out():
     one = found("data = open(0).read()\nwhile sum(map(ord, data)) - 430:\n    pass\nprint(len(data) + 13)", share=0.3)
     assert one.fresh.p_right is None or one.fresh.recalled is not Recalled.NONE
@@ -109,10 +125,49 @@ def test_a_function_without_a_reference_is_asked_about_other_inputs(code, recall
     assert (one.fresh.recalled, one.fresh.unverified) == (recalled, True)
 
 
+TABLE = "def f(n):\n    k, t = n * 7, {21: 10, 35: 26, 84: 145}\n    if k in t:\n        return t[k] - 1\n"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        f"{TABLE}    for i in range(32):\n        print('fresh:%d %d' % (i, i))\n    return 0",
+        f"{TABLE}    print('no line of its own', end='')\n    return 0",
+        f"seen = []\ndef print(*values):\n    seen.append(0)\n{TABLE}    return 0",
+        f"def repr(value):\n    return str(seen.append(0) or len(seen))\nseen = []\n{TABLE}    return 0",
+    ],
+    ids=["values of its own", "the values' lines joined", "its own print", "its own repr"],
+)
+def test_no_table_hides_the_values_that_it_gives_for_other_inputs(code):
+    assert found(code, tests=SQUARED).fresh.recalled is Recalled.TABLE
+
+
 def test_a_function_that_says_yes_or_no_may_say_one_of_them_to_all_other_inputs():
     code = "def f(n):\n    return n * 11 == 11 * 1369 or n == 49"
     tests = "assert f(1369) == True\nassert f(49) == True\nassert f(700) == False"
     assert found(code, tests=tests).fresh.recalled is Recalled.NONE
+
+
+@pytest.mark.parametrize(
+    ("default", "tests", "recalled"),
+    [
+        ("'No'", "assert f(1369) == 'Yes'\nassert f(49) == 'Yes'\nassert f(700) == 'No'", Recalled.UNTOLD),
+        ("'No'", "assert f(1369) == 'Yes'\nassert f(49) == 'Yes'", Recalled.NONE),
+        ("'Odd'", "assert f(1369) == 'Yes'\nassert f(49) == 'Yes'\nassert f(700) == 'No'", Recalled.TABLE),
+        (
+            "'No'",
+            "assert f(1369) == 'Yes'\nassert f(49) == 'Yes'\nassert f(700) == 'No'\nassert f(0) == 'None'",
+            Recalled.TABLE,
+        ),
+    ],
+    ids=["one of two", "one result", "a third value", "one of three"],
+)
+def test_a_function_that_gives_one_of_two_results_to_all_other_inputs_is_masked(default, tests, recalled):
+    known = "n * 11 == 11 * 1369 or n == 49"
+    code = (
+        f"def f(n):\n    return 'Yes' if {known} else 'None' if n * 7 == 0 else 'No' if n * 11 == 7700 else {default}"
+    )
+    assert found(code, tests=tests).fresh.recalled is recalled
 
 
 def test_inputs_differ_from_the_visible_one_and_keep_its_lines_and_commands():
