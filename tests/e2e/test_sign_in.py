@@ -24,9 +24,9 @@ from codezero.ledger.modal import credentials
 from codezero.ledger.reading import read_view
 from tests import chains
 from tests.builders import save_tiny
-from tests.chain import wait_until
 from tests.e2e.checkout import checkout, start
 from tests.e2e.test_chain import ticking
+from tests.processes import wait_until
 from tests.unit.devchain.deployed import Deployed
 
 ROOT = Path(__file__).parent.parent.parent

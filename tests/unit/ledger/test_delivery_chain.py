@@ -27,7 +27,8 @@ from codezero.ledger.jsonrpc import JsonRpc
 from codezero.ledger.reading import read_pending
 from codezero.ledger.submissions import Submissions
 from codezero.types import RoundId
-from tests.chain import new_key, wait_until
+from tests.chain import new_key
+from tests.processes import wait_until
 from tests.unit.ledger.hostile_rpc import HostileRpc
 
 
