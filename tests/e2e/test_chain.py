@@ -85,12 +85,6 @@ def status(tmp_path):
 
 
 @pytest.fixture
-def chain():
-    with chains.running() as running:
-        yield running
-
-
-@pytest.fixture
 def contract(chain, tmp_path):
     save_tiny(tmp_path / "model")
     account = Account.create()

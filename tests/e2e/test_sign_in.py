@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from typing import NamedTuple
 import pytest
 from eth_account import Account
 
+from codezero.devchain.anvil import free_port
 from codezero.ledger.modal import credentials
 from codezero.ledger.reading import read_view
 from tests import chains
@@ -75,12 +75,6 @@ class Bundler(NamedTuple):
     init_code: str
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def sign_in(folder, bundler, days=62):
     """The files that the app leaves when a user has signed in, with a key for so many days."""
     key = SESSION_KEY
@@ -100,12 +94,6 @@ def sign_in(folder, bundler, days=62):
     folder.mkdir(mode=0o700, exist_ok=True)
     (folder / "userData.json").write_text(json.dumps({ORG_ID: user}))
     (folder / "userApiKey.json").write_text(json.dumps({ORG_ID: [entry]}))
-
-
-@pytest.fixture
-def chain():
-    with chains.running() as running_chain:
-        yield running_chain
 
 
 @pytest.fixture
