@@ -8,7 +8,7 @@ import pytest
 
 from codezero.config.load import load_config
 from codezero.errors import ConfigError, LedgerError
-from codezero.ledger.board import read_board
+from codezero.ledger.board import read_swarm_board
 from codezero.ledger.build import MAX_BOOTNODES, load_key, make_ledger, with_contract_bootnodes
 from codezero.ledger.faults import WalletError
 from codezero.ledger.leaderboard import read_leaderboard
@@ -98,8 +98,8 @@ def test_the_sign_in_app_s_user_becomes_the_node_s_account(dev_chain, tmp_path):
         wait_until(lambda: "register-peer" in app.names())
         assert app.names() == ["register-peer"]
         assert ledger.status() == ""
-        wait_until(lambda: read_board(tmp_path).num_peers)
-        board = read_board(tmp_path)
+        wait_until(lambda: read_swarm_board([tmp_path]).num_peers)
+        board = read_swarm_board([tmp_path])
     assert (board.problem, board.own.peer_id, board.own_rank) == ("", "modal-peer", 1)
     view = read_view(tmp_path)
     assert (view.kind, view.contract, view.chain_id, view.problems) == ("modal", address, 31337, ())
