@@ -17,7 +17,6 @@ Z_POWER = NormalDist().inv_cdf(POWER)
 
 class Design(str, Enum):
     mean = "mean"
-    pairs = "pairs"
     shares = "shares"
     none = "none"
 
@@ -32,7 +31,7 @@ class Power:
     unit: str
     """problems, seeds, ..."""
     expected: float
-    """Of a mean the standard deviation over units, of pairs the share that changes, of shares the lower one."""
+    """Of a mean the standard deviation over units, of shares the lower one."""
     shows: float
     """The smallest effect; of none, the end of the interval."""
 
@@ -41,7 +40,6 @@ class Power:
             return f"{self.figure}: none in {self.n} {self.unit} would show that it is below {self.shows:.2g}"
         given = {
             Design.mean: f"{self.n} {self.unit}, standard deviation {self.expected:.2g}",
-            Design.pairs: f"{self.n} {self.unit}, of which {self.expected:.0%} change",
             Design.shares: f"{self.n} {self.unit} in each of two arms, from {self.expected:.0%}",
         }[self.design]
         return f"{self.figure}: {given}: differences from {self.shows:.2g} on show in {POWER:.0%} of runs"
@@ -52,17 +50,6 @@ def of_mean(figure: str, n: int, sd: float, unit: str = "problems") -> Power:
     (z + z_power) sd / sqrt(n) (Cohen 1988, Statistical Power Analysis for the Behavioral Sciences, chapter 2)."""
     shows = (Z + Z_POWER) * sd / sqrt(n)
     return Power(figure=figure, design=Design.mean, n=n, unit=unit, expected=sd, shows=shows)
-
-
-def of_pairs(figure: str, n: int, discordant: float, unit: str = "problems") -> Power:
-    """Two shares of the same units, of which a share of `discordant` changes, by McNemar's test: d such that
-    n d^2 = (z sqrt(discordant) + z_power sqrt(discordant - d^2))^2 (Connor 1987, Biometrics 43, 207-211)."""
-
-    def enough(d: float) -> bool:
-        return (Z * sqrt(discordant) + Z_POWER * sqrt(discordant - d * d)) ** 2 <= n * d * d
-
-    shows = _least(enough, discordant)
-    return Power(figure=figure, design=Design.pairs, n=n, unit=unit, expected=discordant, shows=shows)
 
 
 def of_shares(figure: str, n: int, share: float, unit: str = "problems") -> Power:

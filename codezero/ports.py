@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from codezero.proposals import Proposal, ProposalFeedback
-from codezero.reports import Receipt, RoundReport, UpdateReport
+from codezero.reports import Receipt, UpdateReport
 from codezero.types import RolloutGroup, RoundId, ScoredGroup, SwarmRound, Task
 
 Progress = Callable[[str, int, int], None]
@@ -152,10 +152,4 @@ class Observer(Protocol):
 
     def groups(self, round_id: RoundId, scored: Sequence[ScoredGroup], chosen: Sequence[ScoredGroup]) -> None:
         """Records the round's judged groups and those chosen to train on."""
-        ...
-
-
-class Monitor(Protocol):
-    def report(self, report: RoundReport) -> None:
-        """Shows and stores a finished round."""
         ...

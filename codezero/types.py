@@ -25,7 +25,7 @@ class RoundId:
 
 
 class TaskOrigin(str, Enum):
-    """The source of a task. The values are the names used on the wire (SPEC §2)."""
+    """The source of a task. The values are the names used on the wire (docs/wire.md)."""
 
     MBPP = "mbpp"
     CODE_CONTESTS = "code_contests"
@@ -54,7 +54,7 @@ class Task:
 
     @property
     def task_id(self) -> str:
-        """The MD5 of the question in hex, which is the `batch_id` of the GenRL wire format (SPEC §2)."""
+        """The MD5 of the question in hex, which is the `batch_id` of the GenRL wire format."""
         return hashlib.md5(self.question.encode(), usedforsecurity=False).hexdigest()
 
 

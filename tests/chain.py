@@ -2,7 +2,6 @@
 
 import itertools
 import os
-import time
 
 from codezero.ledger.account import ETHER, Account
 from codezero.ledger.contract import Contract
@@ -12,6 +11,7 @@ from codezero.ledger.jsonrpc import JsonRpc
 from codezero.ledger.outbox import Outbox
 from codezero.ledger.rpc import Rpc
 from tests.chains import CHAIN_ID
+from tests.processes import wait_until
 
 _KEYS = itertools.count(1)
 
@@ -83,10 +83,3 @@ class Deployed:
 
 def new_key():
     return b"\x11" * 24 + os.getpid().to_bytes(4, "big") + next(_KEYS).to_bytes(4, "big")
-
-
-def wait_until(condition):
-    deadline = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)

@@ -2,6 +2,7 @@ import gc
 import logging
 import os
 import signal
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -62,6 +63,15 @@ def workers():
 
     with Workers(1) as started:
         yield started
+
+
+@pytest.fixture
+def utc(monkeypatch):
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
 
 
 @pytest.fixture

@@ -1,4 +1,5 @@
-"""The processes that a process has started, and what became of those that a test knows by their id."""
+"""The processes that a process has started, what became of those that a test knows by their id, and waiting for what
+another process or thread does."""
 
 import time
 from contextlib import suppress
@@ -27,6 +28,15 @@ def is_alive(pid):
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+def wait_until(condition, limit_s=300.0):
+    """What the condition returns when it first holds."""
+    deadline = time.monotonic() + limit_s
+    while not (found := condition()):
+        assert time.monotonic() < deadline, "it did not come about in time"
+        time.sleep(0.02)
+    return found
 
 
 def wait_until_gone(pids):

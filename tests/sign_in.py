@@ -1,4 +1,4 @@
-"""The sign-in app as nodes see it: its HTTP API and its files (SPEC §2), in front of a real contract. It keeps the
+"""The sign-in app as nodes see it: its HTTP API and its files, in front of a real contract. It keeps the
 user's smart account, here a plain one. `mode` has it do one wrong thing."""
 
 import json

@@ -29,7 +29,7 @@ def add_commands(commands: Commands) -> None:
     up.add_argument("settings", nargs="*", metavar="key=value", help="settings of all nodes, as for codezero run")
 
     invite = add_command(actions, "invite", _invite, "write the file with which other machines join the swarm")
-    _folder_option(invite)
+    invite.add_argument("--folder", default=_FOLDER, help=f"where the swarm is kept (default {_FOLDER})")
     invite.add_argument("--out", metavar="FILE", help="where to write it (default: invite.yaml in the folder)")
     invite.add_argument("--address", metavar="HOST", help="IP address or name under which others reach this machine")
 
@@ -95,10 +95,6 @@ def add_gpus_option(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -
     """Adds the option --gpus, of `swarm up` and of a start."""
     text = "GPUs to divide nodes among: all (default where there are several), or 0,1,..."
     parser.add_argument("--gpus", default="", metavar="LIST", help=text)
-
-
-def _folder_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--folder", default=_FOLDER, help=f"where the swarm is kept (default {_FOLDER})")
 
 
 def _up(options: argparse.Namespace) -> int:

@@ -161,7 +161,7 @@ def _values(path: Path) -> dict[str, Any]:
         values = yaml.load(raw.decode("utf-8"), Loader=yaml.BaseLoader)
     except OSError as error:
         raise ConfigError(f"it cannot be read: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         raise ConfigError(f"it is not YAML{f' at line {mark.line + 1}' if mark else ''}; ask for it again") from error
     known = ["version", *(field.name for field in fields(SwarmFile))]

@@ -19,8 +19,8 @@ from codezero.errors import ModelError
 from codezero.llm import catalogue, store
 from codezero.llm.store import ModelState
 from codezero.runtime import limits
+from codezero.runtime.amounts import GIB
 
-GIB = 2**30
 LOW_BYTES = 2 * GIB
 """Free disk space in bytes below which logs, checkpoints and downloads are soon cut off."""
 SWARM_S = 60.0

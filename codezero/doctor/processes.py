@@ -10,6 +10,7 @@ import psutil
 
 from codezero.doctor.case import Case
 from codezero.doctor.finding import Finding, info, ok, warning
+from codezero.runtime.amounts import GIB
 
 _STRAYS = (
     ("p2pd", "p2p daemon", "it keeps a port, and answers under a key that a new node needs"),
@@ -20,7 +21,6 @@ _STRAYS = (
 """For each program that a dead node can leave behind: a word of its command line, its name, and the harm it does."""
 _REAPERS = ("init", "systemd", "launchd", "tini", "dumb-init", "docker-init", "catatonit", "conmon")
 """Names of processes that become the parent of orphaned ones."""
-GIB = 2**30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,22 +19,16 @@ MOST = 100
 """The default number of rows of a leaderboard."""
 
 
-def read_board(folder: Path, *, rpc_url: str = "", limit_s: float = 20.0, most: int = MOST) -> Leaderboard:
-    """Returns the leaderboard of the swarm of a node's state folder; the node may run. Problems are texts in the
-    result.
+def read_swarm_board(
+    folders: Sequence[Path], *, rpc_url: str = "", limit_s: float = 20.0, most: int = MOST
+) -> Leaderboard:
+    """Returns the leaderboard of the swarm of one or more nodes' state folders; the nodes may run. If one of them uses
+    a chain, it is that chain's (the first such node's); else it sums their ledger files, each of which has the rewards
+    and votes of its own nodes. `own` is set only for a single folder. Problems are texts in the result.
 
     For a chain it first reads new blocks, for about `limit_s` seconds and one more answer; 0 sends no request and
     returns what was read before. `rpc_url` replaces the node's own. What is read is kept in the state folder.
     """
-    return read_swarm_board([folder], rpc_url=rpc_url, limit_s=limit_s, most=most)
-
-
-def read_swarm_board(
-    folders: Sequence[Path], *, rpc_url: str = "", limit_s: float = 20.0, most: int = MOST
-) -> Leaderboard:
-    """Returns the leaderboard of several nodes of one swarm. If one of them uses a chain, it is that chain's (the first
-    such node's); else it sums their ledger files, each of which has the rewards and votes of its own nodes. `own` is
-    set only for a single folder."""
     paths, peers, problems = [], [], []
     for folder in folders:
         try:

@@ -1,4 +1,4 @@
-"""The user's smart account, for which the sign-in app holds the session key and pays the fees (SPEC §2).
+"""The user's smart account, for which the sign-in app holds the session key and pays the fees.
 
 The app is asked to write, and the chain is asked whether the write arrived.
 """

@@ -204,9 +204,9 @@ class Outbox:
             if unsent:
                 self._set(item, state=ItemState.WAITING)
 
-    def note_trouble(self, text: str, now_s: float | None = None) -> None:
+    def note_trouble(self, text: str) -> None:
         """Stores why items do not reach the chain, in words, with the times; an empty text means that they do."""
-        now_s = time.time() if now_s is None else now_s
+        now_s = time.time()
         with self._change():
             if text != self.recall(self._notes + TROUBLE):
                 self._note(self._notes + TROUBLE, text)

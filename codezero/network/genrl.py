@@ -1,5 +1,5 @@
 """The boards of GenRL 0.3.0: a directory for each round, whose key is the round's number, one for all proposals, and
-one for all feedback (SPEC §2)."""
+one for all feedback."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TTL_S = 600.0
 """Life of a record in seconds, as GenRL's."""
 
 MAX_OWN_BYTES = 48 << 10
-"""The most bytes that this node publishes: values above about 60 KB can kill a GenRL node that reads them (SPEC §2)."""
+"""The most bytes that this node publishes: values above about 60 KB can kill a GenRL node that reads them."""
 
 T = TypeVar("T")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -14,8 +13,6 @@ from codezero.network.gossip import DUPLICATE_IDENTITY
 from codezero.network.reading import Reader
 from codezero.network.wire import MAX_PROPOSALS, Reason, fit
 from codezero.proposals import Proposal, ProposalFeedback
-
-logger = logging.getLogger(__name__)
 
 MAX_KNOWN = 1000
 """The number of the node's last proposals for which feedback is accepted."""

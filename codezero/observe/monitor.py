@@ -44,8 +44,8 @@ class _Totals:
 
 
 class RoundMonitor:
-    """The implementation of `ports.Monitor` and `ports.Observer`. `rounds.jsonl` has exactly one line per finished
-    round, also after kills."""
+    """The implementation of `ports.Observer`. `rounds.jsonl` has exactly one line per finished round, also after
+    kills."""
 
     def __init__(
         self, log_dir: Path, console: Console, status: StatusFile, num_generations: int, name_of: Callable[[str], str]

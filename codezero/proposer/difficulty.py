@@ -77,9 +77,9 @@ def _require_own(state: Mapping[str, Any], key: str) -> None:
 
 
 class TrendPolicy:
-    """The public node's policy (SPEC §3). Every `update_every` batches it compares the mean reward of the last `window`
-    judged proposals with that of the window before: one level up if it is more than `threshold` higher, one level down
-    if it is more than that lower."""
+    """The public node's policy. Every `update_every` batches it compares the mean reward of the last `window` judged
+    proposals with that of the window before: one level up if it is more than `threshold` higher, one level down if it
+    is more than that lower."""
 
     def __init__(self, config: ProposerConfig) -> None:
         self._config = config

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import time
 
+GIB = 1 << 30
+"""Bytes in a GiB."""
+
 
 def brief(value: float) -> str:
     """Returns seconds in short form, such as 8s, 2m05s, 3h07m or 4d02h."""
@@ -33,7 +36,7 @@ def span(value: float) -> str:
 
 def gib(size: float) -> str:
     """Returns bytes in GiB, such as 1.5 GiB."""
-    return f"{size / 2**30:.1f} GiB"
+    return f"{size / GIB:.1f} GiB"
 
 
 def local(at_s: float) -> str:

@@ -28,10 +28,10 @@ class Console:
     occasional line. What a full disk under the stream does not take is left out there: it must not end a node."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
-        self._stream = stream or sys.stdout
-        if isinstance(self._stream, io.TextIOWrapper):
-            self._stream.reconfigure(errors="backslashreplace")  # any text of peers, on any terminal
-        self._live = self._stream.isatty()
+        self.stream = stream or sys.stdout
+        if isinstance(self.stream, io.TextIOWrapper):
+            self.stream.reconfigure(errors="backslashreplace")  # any text of peers, on any terminal
+        self._live = self.stream.isatty()
         self._shown_at_s = time.monotonic()
         self._progress_width = 0
         self._lines: deque[tuple[float, str, bool]] = deque(maxlen=REMEMBERED)
@@ -56,11 +56,6 @@ class Console:
         self._write(f"{shown}\n")
         self._shown_at_s = time.monotonic()
 
-    @property
-    def stream(self) -> TextIO:
-        """The stream of the lines."""
-        return self._stream
-
     def lines(self) -> list[tuple[float, str, bool]]:
         """Returns the latest lines, each with the Unix time of its output, and whether it is a warning or an error."""
         return list(self._lines)
@@ -77,8 +72,8 @@ class Console:
         if held > len(latest):
             latest.insert(0, (0.0, f"({held - len(latest)} earlier lines were shown in the view)", False))
         with suppress(OSError):  # the terminal is gone; a signal handler that calls this has to continue
-            self._stream.write("".join(f"{text}\n" for _, text, _ in latest))
-            self._stream.flush()
+            self.stream.write("".join(f"{text}\n" for _, text, _ in latest))
+            self.stream.flush()
 
     def progress(self, stage: str, done: int, total: int) -> None:
         """Shows the progress of a stage, at most once per interval, as a `ports.Progress`."""
@@ -101,8 +96,8 @@ class Console:
 
     def _write(self, text: str) -> None:
         try:
-            self._stream.write(text)
-            self._stream.flush()
+            self.stream.write(text)
+            self.stream.flush()
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise

@@ -7,7 +7,6 @@ import errno
 import ipaddress
 import signal
 import socket
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -108,8 +107,4 @@ def make_server(app: Any, connections: int) -> Server:
 
 def end_by_sigterm() -> None:
     """Makes SIGTERM end the process as Ctrl-C does."""
-    signal.signal(signal.SIGTERM, _interrupt)
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+    signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -13,12 +13,12 @@ from pathlib import Path
 import psutil
 
 from codezero import __version__
+from codezero.runtime.amounts import GIB
 
 logger = logging.getLogger(__name__)
 
 NAME = "system_info.txt"
 PACKAGES = ("torch", "transformers", "peft", "datasets", "huggingface-hub", "hivemind", "protobuf", "numpy")
-GIB = 1 << 30
 
 
 def write(log_dir: Path) -> None:

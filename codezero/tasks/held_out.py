@@ -17,14 +17,14 @@ from codezero.types import Task
 FILE = Path(__file__).with_name("held_out.jsonl")
 
 
-def load_held_out(path: Path = FILE) -> dict[str, Task]:
+def load_held_out() -> dict[str, Task]:
     """Returns the problems by name, each showing few of its tests whatever is configured.
 
     Raises TaskError if the file is missing or damaged, which means a broken installation.
     """
     found = {}
-    for row in read_rows(path, COLUMNS):
+    for row in read_rows(FILE, COLUMNS):
         if isinstance(row, BadRow):
-            raise TaskError(f"held-out problems {path} are damaged ({row}): install codezero again")
+            raise TaskError(f"held-out problems {FILE} are damaged ({row}): install codezero again")
         found[f"mbpp/{row['task_id']}"] = to_task(row, show_all_tests=False)  # type: ignore[index]
     return found

@@ -18,7 +18,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from codezero.views.runs import find_runs
 from scripts.terminal import picture, take
 from tests.builders import save_tiny
-from tests.e2e.test_swarm import ROOT, wait_until
+from tests.e2e.test_swarm import ROOT
+from tests.processes import wait_until
 from tests.unit.publish.push_hub import TOKEN, push_hub
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(800)]
@@ -101,9 +102,9 @@ def test_a_swarm_is_shown_by_everything_at_once(tmp_path, pictures, visit):
         )
         arguments = ("--nodes", 2, "--folder", folder, *settings)
         with program("swarm", "up", *arguments, HUGGINGFACE_ACCESS_TOKEN=TOKEN):
-            wait_until(lambda: all(num_rounds(folder, node) >= 2 for node in NODES), timeout_s=480)
+            wait_until(lambda: all(num_rounds(folder, node) >= 2 for node in NODES), limit_s=480)
             assert_shown_while_it_runs(folder, port, pictures, visit)
-            wait_until(lambda: hub.commits, timeout_s=60)
+            wait_until(lambda: hub.commits, limit_s=60)
     assert_shown_after(folder, tmp_path / "report.html", visit)
     for file in folder.rglob("*"):
         if file.is_file():
@@ -120,7 +121,7 @@ def assert_shown_while_it_runs(folder, port, pictures, visit):
         assert runs[node]["rounds"][-1]["round"] >= 2
         assert runs[node]["ledger"]["num_rounds"] >= 2
     assert all(metrics(port + place)["codezero_round"] >= 2 for place in range(len(NODES)))
-    wait_until(lambda: metrics(port + len(NODES)).get("codezero_proposer_batch", 0) >= 1, timeout_s=60)
+    wait_until(lambda: metrics(port + len(NODES)).get("codezero_proposer_batch", 0) >= 1, limit_s=60)
     doctor = codezero("doctor", "--json", "--state-dir", folder / "node-1" / "state")
     findings = json.loads(doctor.stdout)
     assert doctor.returncode in (0, 1, 2), doctor.stderr

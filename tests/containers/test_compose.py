@@ -9,10 +9,10 @@ import http.client
 import json
 import os
 import re
-import socket
 
 import pytest
 
+from codezero.devchain.anvil import free_port
 from tests.builders import save_tiny
 from tests.containers.compose import Project
 
@@ -76,12 +76,6 @@ def project(engine, image, full_image, context, composers, models, tmp_path_fact
         yield project
     finally:
         project.compose("down", "--volumes", "--timeout", "5", check=False)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 @pytest.mark.parametrize("version", [0, -1], ids=["oldest", "newest"])

@@ -15,7 +15,7 @@ import pytest
 from eth_account import Account
 
 from codezero.ledger import keystore
-from codezero.ledger.board import read_board
+from codezero.ledger.board import read_swarm_board
 from codezero.ledger.reading import read_view
 from tests import chains
 from tests.builders import save_tiny
@@ -85,12 +85,6 @@ def status(tmp_path):
 
 
 @pytest.fixture
-def chain():
-    with chains.running() as running:
-        yield running
-
-
-@pytest.fixture
 def contract(chain, tmp_path):
     save_tiny(tmp_path / "model")
     account = Account.create()
@@ -117,7 +111,7 @@ def test_a_node_follows_the_contract_s_rounds_and_its_rewards_arrive_when_it_sto
     assert contract.read("getVoterVoteCount(string)", peer_id) == 1  # for itself, as it saw nobody
     shown = status(tmp_path)
     assert f"earned {earned:+.2f} in 3 rounds" in shown
-    view, board = read_view(tmp_path / "state"), read_board(tmp_path / "state")
+    view, board = read_view(tmp_path / "state"), read_swarm_board([tmp_path / "state"])
     assert (view.kind, view.peer_id, view.num_rounds) == ("wallet", peer_id, 3)
     assert (view.trouble, view.last_refused, view.problems) == (None, None, ())
     if view.pending:  # the machine was too busy to see within seconds that the chain has it

@@ -14,7 +14,6 @@ import pytest
 
 from codezero.identity.names import animal_name
 from codezero.ledger import keystore
-from tests import chains
 from tests.builders import save_tiny
 from tests.e2e.test_chain import command, status, ticking
 from tests.unit.evaluate.loopback import never, reply, serve
@@ -49,12 +48,6 @@ class Judge:
 
     def close_game(self):
         self.clue = Judge().clue
-
-
-@pytest.fixture
-def chain():
-    with chains.running() as running:
-        yield running
 
 
 @pytest.fixture

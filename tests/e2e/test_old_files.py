@@ -35,7 +35,8 @@ from codezero.views.web.source import WatchedFolders
 from tests import chains
 from tests.builders import rollout, scored
 from tests.fixtures import ACCOUNT_KEY, PASSPHRASE, unpack
-from tests.network.nodes import eventually, live_swarm
+from tests.network.nodes import live_swarm
+from tests.processes import wait_until
 from tests.settings import by_key, leaves
 from tests.unit.evaluate.loopback import reply, serve
 
@@ -223,7 +224,7 @@ def test_the_swarm_file_leads_to_its_bootnode(old):
         link = SwarmLink(config.swarm, Path("swarm.pem"), PeerCache(Path("peers.json")), rules_of(config.swarm.network))
         try:
             link.start()
-            eventually(lambda: PEER in bootnode.dht.neighbours())
+            wait_until(lambda: PEER in bootnode.dht.neighbours())
         finally:
             link.close()
 

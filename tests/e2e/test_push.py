@@ -13,9 +13,9 @@ from transformers import AutoModelForCausalLM
 
 from codezero.train.checkpoint import saved_weights
 from tests.builders import save_tiny
-from tests.processes import programs
+from tests.processes import programs, wait_until
 from tests.unit.publish.builders import write
-from tests.unit.publish.push_hub import TOKEN, push_hub, wait_until
+from tests.unit.publish.push_hub import TOKEN, push_hub
 
 ROOT = Path(__file__).parent.parent.parent
 

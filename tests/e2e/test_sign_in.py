@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,13 +19,14 @@ from typing import NamedTuple
 import pytest
 from eth_account import Account
 
+from codezero.devchain.anvil import free_port
 from codezero.ledger.modal import credentials
 from codezero.ledger.reading import read_view
 from tests import chains
 from tests.builders import save_tiny
-from tests.chain import wait_until
 from tests.e2e.checkout import checkout, start
 from tests.e2e.test_chain import ticking
+from tests.processes import wait_until
 from tests.unit.devchain.deployed import Deployed
 
 ROOT = Path(__file__).parent.parent.parent
@@ -75,12 +75,6 @@ class Bundler(NamedTuple):
     init_code: str
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def sign_in(folder, bundler, days=62):
     """The files that the app leaves when a user has signed in, with a key for so many days."""
     key = SESSION_KEY
@@ -100,12 +94,6 @@ def sign_in(folder, bundler, days=62):
     folder.mkdir(mode=0o700, exist_ok=True)
     (folder / "userData.json").write_text(json.dumps({ORG_ID: user}))
     (folder / "userApiKey.json").write_text(json.dumps({ORG_ID: [entry]}))
-
-
-@pytest.fixture
-def chain():
-    with chains.running() as running_chain:
-        yield running_chain
 
 
 @pytest.fixture

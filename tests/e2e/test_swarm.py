@@ -5,7 +5,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
@@ -15,6 +14,7 @@ import torch
 from codezero.train.checkpoint import CheckpointStore
 from tests.builders import save_tiny, tiny_model
 from tests.commands import run
+from tests.processes import wait_until
 
 ROOT = Path(__file__).parent.parent.parent
 NODES = ("node-1", "node-2", "node-3")
@@ -129,12 +129,12 @@ def test_a_killed_node_leaves_the_others_running_and_comes_back_with_its_state(m
         up(model, tasks, tmp_path), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     try:
-        wait_until(lambda: all(len(reports(tmp_path, node)) >= 1 for node in NODES))
+        wait_until(lambda: all(len(reports(tmp_path, node)) >= 1 for node in NODES), 600)
         victim = next(p for p in psutil.process_iter(["cmdline"]) if is_node(p, tmp_path / "node-2"))
         victim.kill()
         done = {node: len(reports(tmp_path, node)) for node in NODES}
         for node in NODES:
-            wait_until(lambda node=node: len(reports(tmp_path, node)) >= done[node] + 2)
+            wait_until(lambda node=node: len(reports(tmp_path, node)) >= done[node] + 2, 600)
         assert process.poll() is None
     finally:
         process.send_signal(signal.SIGINT)
@@ -162,11 +162,11 @@ def test_a_test_writer_learns_beside_the_nodes_and_comes_back_and_the_proposer_f
         arguments = [sys.executable, "-m", "codezero", *map(str, command)]
         process = subprocess.Popen(arguments, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT)
         try:
-            wait_until(lambda: process.poll() is not None or followed() >= 1)
+            wait_until(lambda: process.poll() is not None or followed() >= 1, 600)
             victim = next(p for p in psutil.process_iter(["cmdline"]) if is_node(p, home / "verifier", "verify"))
             victim.kill()
             before = len(lines(cases))
-            wait_until(lambda: process.poll() is not None or followed() >= before + 2)
+            wait_until(lambda: process.poll() is not None or followed() >= before + 2, 600)
             told = run(["status", home])
         finally:
             process.send_signal(signal.SIGINT)
@@ -184,10 +184,3 @@ def test_a_test_writer_learns_beside_the_nodes_and_comes_back_and_the_proposer_f
 def is_node(process, folder, command="run"):
     arguments = process.info["cmdline"] or ()
     return command in arguments and any(str(folder) in part for part in arguments)
-
-
-def wait_until(holds, timeout_s=600):
-    end = time.monotonic() + timeout_s
-    while not holds():
-        assert time.monotonic() < end, "it did not come about in time"
-        time.sleep(0.2)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -26,7 +25,7 @@ from codezero.network.gossip import SwarmGossip
 from codezero.network.native import NativeBoard
 from codezero.train.claims import packed
 from codezero.types import RolloutGroup, RoundId, SwarmRound, Task
-from tests.processes import programs
+from tests.processes import programs, wait_until
 from tests.unit.network.wire_builders import group
 from tests.unit.network.wire_builders import identity as named_identity
 
@@ -76,7 +75,7 @@ class Node:
 
     def wait_for(self, *others: Node) -> None:
         """Until these are its neighbours."""
-        eventually(lambda: {other.peer_id for other in others} <= set(self.dht.neighbours()))
+        wait_until(lambda: {other.peer_id for other in others} <= set(self.dht.neighbours()))
 
 
 class Swarm:
@@ -149,9 +148,4 @@ def sources(found: SwarmRound) -> set[str]:
     return {one.peer_id for one in found.external}
 
 
-def eventually(condition, timeout_s: float = 300.0) -> None:
-    """Waits until it holds."""
-    end_s = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < end_s, "it never came to be"
-        time.sleep(0.05)
+eventually = wait_until  # its name in tests/unit/tasks/test_listed.py

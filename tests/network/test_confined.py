@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from codezero.network.dht import confined
-from tests.network.nodes import eventually
+from tests.processes import wait_until_gone
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems have no /proc and no prctl")
 
@@ -42,7 +42,7 @@ def test_no_daemon_outlives_a_node_that_is_killed(tmp_path):
         [sys.executable, "-c", NODE_THAT_IS_KILLED, tmp_path], capture_output=True, text=True, timeout=600
     )
     pid = int(done.stdout)
-    eventually(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE, 20)
+    wait_until_gone([pid])
 
 
 def test_a_daemon_whose_node_has_ended_meanwhile_does_not_start(tmp_path):

@@ -13,7 +13,8 @@ from hivemind.p2p import P2P
 
 from codezero.network.dht import daemon
 from codezero.network.dht.dht import Dht
-from tests.network.nodes import Node, eventually, sources
+from tests.network.nodes import Node, sources
+from tests.processes import wait_until
 
 
 def pair(swarm) -> tuple[Node, Node]:
@@ -57,7 +58,7 @@ def test_a_daemon_killed_in_an_exchange_comes_back_and_the_groups_reach_the_othe
     address, old_pid = dead.address, dead.daemon.pid
     found = killed_during(dead, 2)  # it waits for the others, which have published nothing
     assert (len(found.local), found.external) == (1, ())
-    eventually(lambda: dead.daemon.is_running())
+    wait_until(lambda: dead.daemon.is_running())
     assert dead.daemon.pid != old_pid
     assert dead.address == address  # the same peer id and port
     other.wait_for(dead)
@@ -92,7 +93,7 @@ def test_a_daemon_that_gives_no_more_answers_is_replaced(swarm):
     alice, bob = pair(swarm)
     old_pid = bob.daemon.pid
     bob.link._loop.call_soon_threadsafe(bob.dht.p2p._client.control._read_task.cancel)
-    eventually(lambda: bob.daemon.pid != old_pid)
+    wait_until(lambda: bob.daemon.pid != old_pid)
     bob.wait_for(alice)
     alice.exchange(1, 0.0)
     assert sources(bob.exchange(1, elapsed_s=10.0)) == {alice.peer_id}
@@ -103,7 +104,7 @@ def test_a_daemon_that_hangs_is_killed_and_replaced(swarm):
     alice, bob = pair(swarm)
     old = bob.daemon
     old.send_signal(signal.SIGSTOP)
-    eventually(lambda: not old.is_running())
+    wait_until(lambda: not old.is_running())
     bob.wait_for(alice)
     alice.exchange(1, 0.0)
     assert sources(bob.exchange(1, elapsed_s=10.0)) == {alice.peer_id}

@@ -16,7 +16,8 @@ from codezero.network import directory
 from codezero.network.dht import records
 from codezero.network.dht.dht import key_id
 from tests.network.hostile import answers, sends, store_request
-from tests.network.nodes import Node, eventually, exchange_all, live_swarm, sources
+from tests.network.nodes import Node, exchange_all, live_swarm, sources
+from tests.processes import wait_until
 from tests.unit.network.dht.test_dictionary import nested, sent
 
 
@@ -97,7 +98,7 @@ def test_two_nodes_exchange_in_the_same_round_whatever_a_third_floods_them_with(
             assert sources(rounds["alice"]) == {bob.peer_id}
             assert sources(rounds["bob"]) == {alice.peer_id}
             time.sleep(0.2)
-        eventually(lambda: len(poured) > 8)
+        wait_until(lambda: len(poured) > 8)
     finally:
         over.set()
         for pourer in pourers:
@@ -129,4 +130,4 @@ def test_calls_taken_back_leave_nothing_behind(pair):
 
     assert mallory.link.run(call_and_take_back()) == 20
     tasks = alice.dht.p2p._client.control._handler_tasks
-    eventually(lambda: len(tasks) == 0)
+    wait_until(lambda: len(tasks) == 0)

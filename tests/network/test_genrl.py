@@ -131,7 +131,7 @@ def test_rollouts_cross_a_dht_in_both_directions(start_genrl_peer, tmp_path):
             await node.shutdown()
 
     async def exchange(node, genrl, round_number: int) -> None:
-        # small, for larger values kill GenRL's DHT process now and then (SPEC §2, known traps)
+        # small, for larger values kill GenRL's DHT process now and then
         ours = group(f"ours in {round_number}", texts=["x" * 1000, "y" * 1000])
         theirs = genrl_task(f"theirs in {round_number}", ["c", "d"], dataset="code_contests")
         raw = pack([ours], round_number)

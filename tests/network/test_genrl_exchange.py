@@ -9,7 +9,8 @@ import pytest
 from codezero.config import Network
 from codezero.types import RoundId
 from tests.network.hostile import sends, shows, store_request
-from tests.network.nodes import Node, eventually, exchange_all, sources
+from tests.network.nodes import Node, exchange_all, sources
+from tests.processes import wait_until
 from tests.unit.network.dht.memory_p2p import publish
 from tests.unit.network.wire_builders import genrl as record
 from tests.unit.network.wire_builders import group
@@ -79,7 +80,7 @@ def test_rollouts_cross_between_our_gossip_and_genrls_backend(swarm, start_genrl
     """Two rounds in both directions, through a DHT in which both keep the records."""
     alice = swarm.node("alice", network=Network.genrl)
     genrl = start_genrl_peer([alice.address], 2)
-    eventually(lambda: genrl.peer_id in alice.link.others())
+    wait_until(lambda: genrl.peer_id in alice.link.others())
     for number in (7, 8):
         theirs = {"question": f"theirs in {number}", "test": "assert True", "dataset": "mbpp", "actions": ["c", "d"]}
         with ThreadPoolExecutor(1) as pool:

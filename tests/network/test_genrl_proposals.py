@@ -14,8 +14,8 @@ from codezero.network.wire import (
     read_genrl_feedback,
     read_genrl_proposals,
 )
-from tests.network.nodes import eventually
 from tests.network.test_genrl import genrl_codec
+from tests.processes import wait_until
 from tests.unit.network.proposal_nodes import attempts, marks, proposal
 
 
@@ -95,7 +95,7 @@ def test_a_genrl_node_and_ours_propose_to_each_other_and_answer(swarm, start_gen
     asks = SwarmSolvers(node.link, board, node.config, node.peer_id)
     solves = SwarmProposals(node.link, board, node.config)
     genrl = start_genrl_peer([node.address], 1)
-    eventually(lambda: genrl.peer_id in node.dht.neighbours())
+    wait_until(lambda: genrl.peer_id in node.dht.neighbours())
 
     long = proposal("ours", raw="r" * 3000)
     assert asks.publish([proposal("older"), long])
@@ -103,7 +103,7 @@ def test_a_genrl_node_and_ours_propose_to_each_other_and_answer(swarm, start_gen
     assert [one["proposal_question"] for one in received[node.peer_id]] == ["Write ours(x).", "Write older(x)."]
 
     found: list = []
-    eventually(lambda: found.extend(solves.collect()) or found)
+    wait_until(lambda: found.extend(solves.collect()) or found)
     assert [(one.peer_id, one.question, one.raw) for one in found] == [(genrl.peer_id, "Write theirs(x).", "their raw")]
 
     solves.give([attempts(found[0], (1.0, 0.0))])
@@ -112,7 +112,7 @@ def test_a_genrl_node_and_ours_propose_to_each_other_and_answer(swarm, start_gen
     assert told[node.peer_id] == [{"proposal_raw": "their raw", "reward": [1.0, 0.0], "dataset": "proposer"}]
 
     heard: list = []
-    eventually(lambda: heard.extend(asks.collect()) or heard)
+    wait_until(lambda: heard.extend(asks.collect()) or heard)
     assert [(one.peer_id, one.proposal_id, one.p_correct) for one in heard] == [
         (genrl.peer_id, long.proposal_id, (1.0, 0.0))
     ]

@@ -11,7 +11,8 @@ import zstandard
 from codezero.network import directory, wire
 from codezero.types import RoundId
 from tests.network.hostile import answers, publishes_body, shows, signed
-from tests.network.nodes import Node, eventually, exchange_all, live_swarm, sources
+from tests.network.nodes import Node, exchange_all, live_swarm, sources
+from tests.processes import wait_until
 from tests.unit.network.dht.memory_p2p import publish
 from tests.unit.network.wire_builders import group
 
@@ -40,7 +41,7 @@ class Trio:
             self.mallory.link.run(self.mallory.dht.look_around())
             return all(self.mallory.peer_id in node.dht.neighbours() for node in (self.alice, self.bob))
 
-        eventually(is_back)
+        wait_until(is_back)
 
     def play(self) -> set[str]:
         """A round in which the honest ones must get each other's groups; why they dropped others'."""

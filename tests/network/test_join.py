@@ -14,7 +14,8 @@ from codezero.network.join import join
 from codezero.network.solo import Solo
 from codezero.runtime.console import Console
 from codezero.types import RoundId
-from tests.network.nodes import eventually, live_swarm
+from tests.network.nodes import live_swarm
+from tests.processes import wait_until
 from tests.unit.network.wire_builders import group
 
 
@@ -63,11 +64,11 @@ def test_two_joined_nodes_exchange_and_remember_each_other(stack, tmp_path):
     two, gossip_2, _ = joined(stack, folders[1], bootnodes=[address])
     gossip_1.exchange(RoundId(number=1), [group(one, "of one")], 0.0)
     link = gossip_2._link
-    eventually(lambda: link.run(link.dht()).num_neighbours())
+    wait_until(lambda: link.run(link.dht()).num_neighbours())
     found = gossip_2.exchange(RoundId(number=1), [group(two, "of two")], 20.0)
     assert [(g.peer_id, g.task.question) for g in found.external] == [(one, "of one")]
     remembered = folders[1] / "peers.json"
-    eventually(lambda: remembered.exists() and one in remembered.read_text())
+    wait_until(lambda: remembered.exists() and one in remembered.read_text())
 
 
 def test_a_second_live_node_with_the_same_key_is_refused_and_starts_no_daemon(stack, tmp_path):

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 
 from codezero.config import Reach
 from codezero.network import gossip
-from tests.network.nodes import LOGPROBS, eventually, exchange_all, sources
+from tests.network.nodes import LOGPROBS, exchange_all, sources
+from tests.processes import wait_until
 
 
 def test_three_nodes_share_their_groups_with_log_probs_round_after_round(swarm):
@@ -127,7 +128,7 @@ def test_a_node_whose_bootnode_is_gone_for_good_finds_the_swarm_through_its_cach
     bob = swarm.node("bob", boot)
     alice = swarm.node("alice", boot, cache=cache)
     alice.wait_for(boot, bob)
-    eventually(lambda: cache.exists() and bob.peer_id in cache.read_text())
+    wait_until(lambda: cache.exists() and bob.peer_id in cache.read_text())
     boot.link.close()
     alice.link.close()
     alice = swarm.node("alice", boot, cache=cache)
@@ -142,7 +143,7 @@ def test_a_broken_cache_file_is_survived(swarm, tmp_path):
     boot = swarm.node("boot")
     alice = swarm.node("alice", boot, cache=cache)
     alice.wait_for(boot)
-    eventually(lambda: boot.peer_id in json.loads(cache.read_text()).__str__())
+    wait_until(lambda: boot.peer_id in json.loads(cache.read_text()).__str__())
 
 
 def test_a_client_publishes_and_collects_though_it_stores_nothing(swarm):

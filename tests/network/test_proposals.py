@@ -11,7 +11,8 @@ from codezero.network.genrl import GenrlProposalBoard
 from codezero.network.native import NativeProposalBoard
 from codezero.network.proposals import SwarmProposals
 from codezero.network.solvers import SwarmSolvers
-from tests.network.nodes import Node, eventually
+from tests.network.nodes import Node
+from tests.processes import wait_until
 from tests.unit.network.proposal_nodes import attempts, proposal
 
 BOTH = pytest.mark.parametrize("network", [Network.native, Network.genrl], ids=lambda network: network.value)
@@ -39,7 +40,7 @@ def collected(side, count: int) -> list:
         found.extend(side.collect())
         return len(found) >= count
 
-    eventually(enough)
+    wait_until(enough)
     return found
 
 
@@ -116,4 +117,4 @@ def test_feedback_that_found_no_node_is_given_when_there_is_one(swarm):
         solves.give([])
         return bool(asks.collect())
 
-    eventually(told)
+    wait_until(told)

@@ -1,4 +1,4 @@
-"""The format of GenRL 0.3.0: one msgpack record `{batch_id: [Payload, ...]}` for each peer and round (SPEC §2).
+"""The format of GenRL 0.3.0: one msgpack record `{batch_id: [Payload, ...]}` for each peer and round.
 
 In the `metadata` of each payload, which GenRL's nodes ignore, codezero's nodes put an announcement of this one group.
 Its digest covers the task, the texts and how they ended. GenRL's own nodes sign nothing.

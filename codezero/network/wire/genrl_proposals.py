@@ -1,4 +1,4 @@
-"""Proposals and feedback in the format of GenRL 0.3.0: unsigned lists of msgpack maps (SPEC §2).
+"""Proposals and feedback in the format of GenRL 0.3.0: unsigned lists of msgpack maps.
 
 Its solvers name a proposal by the model's raw answer, cut to `MAX_NAME_CHARS` characters.
 """

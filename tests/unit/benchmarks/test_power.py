@@ -1,17 +1,12 @@
 import pytest
 
-from benchmarks.power import of_mean, of_none, of_pairs, of_shares
+from benchmarks.power import of_mean, of_none, of_shares
 
 
 def test_two_shares_as_in_the_tables_of_fleiss():
     """152 in each arm tell 25 % from 40 % (power.prop.test of R: 151.9)."""
     assert of_shares("", 152, 0.25).shows == pytest.approx(0.15, abs=1e-4)
     assert of_shares("", 151, 0.25).shows > 0.15
-
-
-def test_pairs_as_connor_has_them():
-    """With p10 = 0.1 and p01 = 0.2: (1.95996 sqrt(0.3) + 0.84162 sqrt(0.29))^2 / 0.01 = 233.1 pairs."""
-    assert of_pairs("", 233, 0.3).shows == pytest.approx(0.1, abs=1e-4)
 
 
 def test_a_mean_as_in_cohen():
@@ -27,10 +22,9 @@ def test_none_seen_is_the_rule_of_three_made_exact():
 
 
 def test_an_effect_that_no_share_can_have_is_not_promised():
-    assert of_pairs("", 3, 0.1).shows == pytest.approx(0.1)
     assert of_shares("", 2, 0.9).shows == pytest.approx(0.1)
 
 
 def test_more_units_show_less():
-    for of in (of_pairs, of_shares, of_mean):
+    for of in (of_shares, of_mean):
         assert of("", 1000, 0.3).shows < of("", 100, 0.3).shows < 0.3

@@ -34,15 +34,6 @@ def node(folder, role="solver", reports=(), log="", **changes):
     return folder / "state"
 
 
-@pytest.fixture
-def utc(monkeypatch):
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
-
-
 def status(capsys, *arguments):
     code = main(["status", *map(str, arguments)])
     return code, capsys.readouterr()

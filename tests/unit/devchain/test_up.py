@@ -16,9 +16,8 @@ from codezero.devchain import anvil, coordinator, folder
 from codezero.devchain.folder import ChainFolder
 from codezero.devchain.up import ChainOptions, choose, introduction
 from codezero.errors import ChainError
-from tests.chain import wait_until
 from tests.chains import NO_ANVIL, DevChain
-from tests.processes import is_alive, wait_until_gone
+from tests.processes import is_alive, wait_until, wait_until_gone
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -20,6 +19,7 @@ from codezero.launch import configs
 from codezero.observe.status import new_status
 from codezero.runtime import state
 from codezero.runtime.console import Console
+from tests.processes import wait_until
 from tests.swarm_folder import proposer, verifier
 from tests.unit.doctor.cases import case_of, told
 
@@ -173,9 +173,9 @@ def test_a_daemon_whose_node_was_killed_is_found(tmp_path):
     code = f"import os, subprocess; print({start}.pid, flush=True); os._exit(9)"
     pid = int(subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True).stdout)
     try:
-        deadline = time.monotonic() + 20
-        while not (found := [text for text in told(processes.check(case_of(tmp_path)), "warning") if str(pid) in text]):
-            assert time.monotonic() < deadline
+        found = wait_until(
+            lambda: [text for text in told(processes.check(case_of(tmp_path)), "warning") if str(pid) in text]
+        )
         assert f"a p2p daemon whose node has ended: process {pid} (p2pd 300)" in found[0]
         assert f"kill {pid}" in found[0]
     finally:

@@ -35,7 +35,6 @@ class FakeChain:
         self.rewards, self.votes = {}, {}
         self.nonce = 0
         self.pool, self.receipts = {}, {}
-        self.num_sent = 0
         self.trouble = None
         """For the next call that can have it."""
         self._hashes = itertools.count()
@@ -118,7 +117,6 @@ class FakeChain:
         return hash_
 
     def _accept(self, nonce, call, hash_):
-        self.num_sent += 1
         if hash_ in {pooled[1] for pooled in self.pool.values()}:
             raise AlreadyKnown("known")
         if nonce < self.nonce:

@@ -5,7 +5,7 @@ import json
 import pytest
 from eth_abi import encode
 
-from codezero.ledger.board import read_board, read_shared, read_swarm_board
+from codezero.ledger.board import read_shared, read_swarm_board
 from codezero.ledger.contract import ContractCall
 from codezero.ledger.items import LedgerScope
 from codezero.ledger.local import LocalLedger
@@ -51,7 +51,7 @@ def test_a_chain_s_leaderboard_is_what_its_contract_says(deployed, tmp_path):
         a.play(number, 10, "peer b")
         b.play(number, -1, "peer b" if number else "peer a")
         deployed.tick()
-    board = read_board(folder)
+    board = read_swarm_board([folder])
     assert (board.problem, board.kind, board.is_whole, board.num_peers) == ("", "chain", True, 2)
     assert board.where == f"{deployed.address} on chain {CHAIN_ID}"
     assert shown(board) == [("peer a", 30.0, 3, 1, 2), ("peer b", -3.0, 3, 5, 2)]
@@ -62,8 +62,8 @@ def test_a_chain_s_leaderboard_is_what_its_contract_says(deployed, tmp_path):
     assert [deployed.read("getTotalWins(string)", peer) for peer in peers] == [1, 5]
 
     b.play(3, 100, "peer a")
-    assert shown(read_board(folder, limit_s=0)) == shown(board)  # asks nobody
-    again = read_board(folder, most=1)
+    assert shown(read_swarm_board([folder], limit_s=0)) == shown(board)  # asks nobody
+    again = read_swarm_board([folder], most=1)
     assert shown(again) == [("peer b", 97.0, 4, 5, 3)]
     assert (again.num_peers, again.own_rank) == (2, 1)
     assert again.as_of_s > board.as_of_s
@@ -77,7 +77,7 @@ def test_what_anybody_registers_is_text_and_no_more(deployed, tmp_path):
     for raw in odd:
         data = register + encode(["bytes"], [raw]).hex()
         account.send(ContractCall(to=deployed.address, name="registerPeer", data=data, outputs=()), JOURNAL)
-    board = read_board(folder_of(deployed, tmp_path, "me"))
+    board = read_swarm_board([folder_of(deployed, tmp_path, "me")])
     assert board.problem == ""
     assert {place.peer_id for place in board.places} > {"\ufffd\ufffd", "\x1b[2Jx"}
     assert max(len(place.peer_id) for place in board.places) == 128 - 20 + 4 + 16
@@ -89,8 +89,8 @@ def test_a_folder_of_an_earlier_version_needs_the_url(deployed, tmp_path):
     outbox = Outbox(tmp_path / "outbox.sqlite", LedgerScope(chain_id=CHAIN_ID, contract=deployed.address, peer_id="me"))
     outbox.credit(RoundId(number=0), 2.0, ["me"])
     outbox.close()
-    assert read_board(tmp_path).problem.startswith("the chain's RPC is not known: give --rpc-url")
-    board = read_board(tmp_path, rpc_url=deployed.chain.url)
+    assert read_swarm_board([tmp_path]).problem.startswith("the chain's RPC is not known: give --rpc-url")
+    board = read_swarm_board([tmp_path], rpc_url=deployed.chain.url)
     assert (shown(board), board.own_rank) == ([("me", 2.0, 1, 1, 0)], 1)
 
 
@@ -111,25 +111,25 @@ def test_a_server_that_breaks_costs_what_is_new_and_not_what_was_read(deployed, 
     Peer(deployed, "me").play(0, 2, "me")
     with HostileRpc(deployed.chain.url).serving() as rpc:
         folder = folder_of(deployed, tmp_path, "me", rpc.url)
-        before = read_board(folder)
+        before = read_swarm_board([folder])
         assert shown(before) == [("me", 2.0, 1, 1, 0)]
         rpc.mode = mode
-        board = read_board(folder, limit_s=60.0)
+        board = read_swarm_board([folder], limit_s=60.0)
         assert BROKEN[mode] in board.problem
         assert (shown(board), board.as_of_s) == (shown(before), before.as_of_s)
         rpc.mode, rpc.for_methods = mode, ["eth_getLogs"]
-        board = read_board(folder, limit_s=60.0)
+        board = read_swarm_board([folder], limit_s=60.0)
         assert board.problem
         assert shown(board) == shown(before)
         rpc.mode = "ok"
-        assert read_board(folder).problem == ""
+        assert read_swarm_board([folder]).problem == ""
 
 
 def test_a_server_of_another_chain_is_not_read(deployed, tmp_path):
     folder = folder_of(deployed, tmp_path, "me")
     with HostileRpc(deployed.chain.url).serving() as rpc:
         rpc.mode, rpc.answers = "answers", {"eth_chainId": "0x1"}
-        board = read_board(folder, rpc_url=rpc.url)
+        board = read_swarm_board([folder], rpc_url=rpc.url)
     assert f"serves chain 1, not {CHAIN_ID}" in board.problem
     assert (board.places, board.is_whole, board.as_of_s, board.read_block) == ((), False, None, None)
 
@@ -137,12 +137,12 @@ def test_a_server_of_another_chain_is_not_read(deployed, tmp_path):
 def test_a_contract_that_is_not_there_is_said(deployed, tmp_path):
     where = {"chain_id": CHAIN_ID, "contract": "0x" + "11" * 20, "rpc_url": deployed.chain.url}
     write_location(tmp_path, LedgerLocation(kind="wallet", peer_id="me", **where))
-    assert "there is no contract at 0x1111" in read_board(tmp_path).problem
+    assert "there is no contract at 0x1111" in read_swarm_board([tmp_path]).problem
 
 
 def test_the_url_s_key_is_shown_to_nobody(deployed, tmp_path):
     folder = folder_of(deployed, tmp_path, "me", "http://127.0.0.1:9/v2/SECRET")
-    board = read_board(folder, limit_s=2.0)
+    board = read_swarm_board([folder], limit_s=2.0)
     assert "127.0.0.1:9" in board.problem
     assert "SECRET" not in repr(board)
     assert "SECRET" not in repr(LedgerLocation(kind="wallet", peer_id="me", rpc_url="https://rpc/SECRET"))
@@ -161,11 +161,11 @@ def test_a_real_reorganisation_is_followed(tmp_path, monkeypatch, blocks):
         (snapshot,) = live.transport.ask([("evm_snapshot", [])])
         peer.play(0, 5, "me")
         live.transport.ask([("anvil_mine", [hex(blocks)])])
-        assert shown(read_board(folder)) == [("me", 5.0, 1, 1, 0)]
+        assert shown(read_swarm_board([folder])) == [("me", 5.0, 1, 1, 0)]
         live.transport.ask([("evm_revert", [snapshot])])
         peer.play(0, 3, "other")
         live.transport.ask([("anvil_mine", [hex(blocks + 20), "0x7"])])  # other times, so other hashes
-        board = read_board(folder)
+        board = read_swarm_board([folder])
         assert (board.problem, board.is_whole) == ("", True)
         assert shown(board) == [("me", 3.0, 1, 0, 0), ("other", 0.0, 0, 1, None)]
 
@@ -177,7 +177,7 @@ def test_a_local_ledger_has_the_same_records(tmp_path):
         ledgers["a"].settle(RoundId(number=number), [scored([rollout()], [1.0])])
     ledgers["b"].settle(RoundId(number=2), [scored([rollout()], [5.0])])
     write_location(tmp_path, LedgerLocation(kind="local", peer_id="a", path=str(path)))
-    board = read_board(tmp_path, most=2)
+    board = read_swarm_board([tmp_path], most=2)
     assert (board.kind, board.where, board.num_peers, board.problem) == ("local", str(path), 3, "")
     assert shown(board) == [("b", 5.0, 1, 1, 2), ("a", 2.0, 2, 2, 2)]
     assert (board.own, board.own_rank, board.is_whole) == (board.places[1], 2, True)
@@ -209,7 +209,7 @@ def test_of_a_swarm_on_a_chain_the_chain_is_asked(deployed, tmp_path):
 
 
 def test_a_folder_without_a_ledger_says_so(tmp_path):
-    board = read_board(tmp_path)
+    board = read_swarm_board([tmp_path])
     assert (board.kind, board.places, board.is_whole) == ("", (), False)
     assert board.problem.startswith(f"there is no ledger at {tmp_path / 'ledger.sqlite'}")
 
@@ -223,7 +223,7 @@ def test_damaged_files_are_a_line_of_words(tmp_path, name, damage):
         scope = {"chain_id": 1, "contract": "0x" + "11" * 20, "rpc_url": "http://127.0.0.1:9"}
         write_location(tmp_path, LedgerLocation(kind="wallet", peer_id="me", **scope))
     (tmp_path / name).write_bytes(damage)
-    board = read_board(tmp_path, limit_s=1.0)
+    board = read_swarm_board([tmp_path], limit_s=1.0)
     assert board.places == ()
     assert board.problem
     assert "\n" not in board.problem

@@ -2,14 +2,13 @@
 
 import io
 import os
-import time
 from contextlib import ExitStack
 
 import pytest
 
 from codezero.config.load import load_config
 from codezero.errors import ConfigError, LedgerError
-from codezero.ledger.board import read_board
+from codezero.ledger.board import read_swarm_board
 from codezero.ledger.build import MAX_BOOTNODES, load_key, make_ledger, with_contract_bootnodes
 from codezero.ledger.faults import WalletError
 from codezero.ledger.leaderboard import read_leaderboard
@@ -20,6 +19,7 @@ from codezero.network.join import join
 from codezero.runtime.console import Console
 from codezero.types import SOLO_PEER_ID, RoundId
 from tests.builders import rollout, scored
+from tests.processes import wait_until
 from tests.sign_in import SignInApp
 
 PEER = "Qm" + "a" * 44
@@ -95,13 +95,11 @@ def test_the_sign_in_app_s_user_becomes_the_node_s_account(dev_chain, tmp_path):
         )
         ledger = make_ledger(config, None, tmp_path, "modal-peer", Console(shown), stack)
         ledger.settle(ledger.next_round(None), [scored([rollout()], [2.0])])
-        deadline = time.monotonic() + 30
-        while "register-peer" not in app.names() and time.monotonic() < deadline:
-            time.sleep(0.05)
+        wait_until(lambda: "register-peer" in app.names())
         assert app.names() == ["register-peer"]
         assert ledger.status() == ""
-        while (board := read_board(tmp_path)).num_peers == 0 and time.monotonic() < deadline:
-            time.sleep(0.05)
+        wait_until(lambda: read_swarm_board([tmp_path]).num_peers)
+        board = read_swarm_board([tmp_path])
     assert (board.problem, board.own.peer_id, board.own_rank) == ("", "modal-peer", 1)
     view = read_view(tmp_path)
     assert (view.kind, view.contract, view.chain_id, view.problems) == ("modal", address, 31337, ())

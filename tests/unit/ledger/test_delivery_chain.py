@@ -27,8 +27,10 @@ from codezero.ledger.jsonrpc import JsonRpc
 from codezero.ledger.reading import read_pending
 from codezero.ledger.submissions import Submissions
 from codezero.types import RoundId
-from tests.chain import new_key, wait_until
+from tests.chain import new_key
+from tests.processes import wait_until
 from tests.unit.ledger.hostile_rpc import HostileRpc
+from tests.unit.ledger.peer import on_chain, step, until_done
 
 
 @pytest.fixture
@@ -55,34 +57,9 @@ def node(deployed, tmp_path, monkeypatch):
         outbox.close()
 
 
-def step(node):
-    """What the submitter does at a poll."""
-    view = node.reads.view("peer", node.writer.address)
-    if view.owner is None:
-        node.outbox.ensure_registration()
-    return node.delivery.deliver(view)
-
-
-def until_done(node, steps=8):
-    for _ in range(steps):
-        step(node)
-        if node.reads.view("peer", node.writer.address).owner and not node.outbox.open_items():
-            return
-    raise AssertionError(node.outbox.open_items())
-
-
 def credit(node, number, reward=3.0, winners=("peer", "other")):
     node.outbox.credit(RoundId(number=number), reward, winners)
     node.outbox.fold()
-
-
-def on_chain(deployed, number=0):
-    """Total reward, votes cast, the round's vote."""
-    return (
-        deployed.read("getTotalRewards(string[])", ["peer"])[0],
-        deployed.read("getVoterVoteCount(string)", "peer"),
-        deployed.read("getVoterVotes(uint256,string)", number, "peer"),
-    )
 
 
 def notes(node):

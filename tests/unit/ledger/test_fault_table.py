@@ -24,7 +24,7 @@ from codezero.ledger.faults import (
 from codezero.ledger.jsonrpc import JsonRpc
 from codezero.ledger.rpc import Rpc
 from codezero.types import RoundId
-from tests.chain import wait_until
+from tests.processes import wait_until
 from tests.unit.ledger.hostile_rpc import HostileRpc
 
 ADDRESS = "0x5FbDB2315678afecb367f032d93F642f64180aa3"

@@ -17,6 +17,7 @@ from codezero.ledger.transactions import Journal
 from codezero.types import RoundId
 from tests.chain import new_key
 from tests.sign_in import AFTER_MINING, ORG_ID, SAYS, SECRET, SIGNER, SignInApp
+from tests.unit.ledger.peer import on_chain, step, until_done
 
 JOURNAL = Journal(store=lambda _: pytest.fail("the app signs"))
 SIGNED_IN = SimpleNamespace(address="0x" + "7" * 40)
@@ -53,21 +54,6 @@ def connect(deployed, app, login_dir, **settings):
     return deployed.coordinator, CoordinatorWriter(deployed.contract, sender)
 
 
-def step(node):
-    view = node.reads.view("peer", node.writer.address)
-    if view.owner is None:
-        node.outbox.ensure_registration()
-    return node.delivery.deliver(view)
-
-
-def until_done(node):
-    for _ in range(8):
-        step(node)
-        if node.reads.view("peer", node.writer.address).owner and not node.outbox.open_items():
-            return
-    raise AssertionError(node.outbox.open_items())
-
-
 def make_due(node):
     for item in node.outbox.open_items():
         node.outbox.postpone(item, 0.0, item.note)
@@ -76,14 +62,6 @@ def make_due(node):
 def credit(node, number=0, reward=3.0):
     node.outbox.credit(RoundId(number=number), reward, ["peer", "other"])
     node.outbox.fold()
-
-
-def on_chain(deployed, number=0):
-    return (
-        deployed.read("getTotalRewards(string[])", ["peer"])[0],
-        deployed.read("getVoterVoteCount(string)", "peer"),
-        deployed.read("getVoterVotes(uint256,string)", number, "peer"),
-    )
 
 
 def notes(node):

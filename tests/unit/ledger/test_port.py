@@ -19,6 +19,7 @@ from codezero.ledger.submitter import Policy, Submitter
 from codezero.types import RoundId
 from tests.builders import rollout, scored
 from tests.chain import new_key
+from tests.processes import wait_until
 from tests.sign_in import ORG_ID, SignInApp
 from tests.unit.ledger.hostile_rpc import HostileRpc
 
@@ -152,9 +153,7 @@ def groups(*rewards):
 
 def arrives(backend, *expected):
     """Waits for it, and a little longer for what should not come."""
-    deadline = time.monotonic() + 300
-    while backend.recorded() != expected and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until(lambda: backend.recorded() == expected)
     time.sleep(0.3)
     assert backend.recorded() == expected
 
@@ -237,9 +236,7 @@ def test_what_is_in_the_way_is_told_in_words_and_costs_nothing(backend):
     ledger = backend.open()
     backend.fail()
     play(backend, ledger, None, 1.0)
-    deadline = time.monotonic() + 120
-    while backend.trouble not in ledger.status() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until(lambda: backend.trouble in ledger.status())
     assert ledger.status().startswith(backend.trouble)
     assert ledger.total_reward() == 1.0
     ledger.close()

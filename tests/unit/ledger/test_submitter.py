@@ -26,7 +26,7 @@ from codezero.ledger.outbox import TROUBLE, TROUBLE_SEEN, TROUBLE_SINCE, Outbox
 from codezero.ledger.reading import read_pending
 from codezero.ledger.submitter import Policy, Submitter
 from codezero.types import RoundId
-from tests.chain import wait_until
+from tests.processes import wait_until
 
 OURS, THEIRS = "0xOurs", "0xTheirs"
 WEI = 10**18

@@ -1,5 +1,3 @@
-import time
-
 import pytest
 
 from codezero.errors import LedgerError
@@ -12,6 +10,7 @@ from codezero.ledger.submitter import Policy, Submitter
 from codezero.types import RoundId
 from tests.chain import new_key
 from tests.chains import CHAIN_ID
+from tests.processes import wait_until
 
 
 def test_from_a_keystore_to_the_chain_and_back(deployed, tmp_path):
@@ -26,9 +25,7 @@ def test_from_a_keystore_to_the_chain_and_back(deployed, tmp_path):
         outbox = deployed.outbox(tmp_path / "outbox.sqlite")
         submitter = Submitter(outbox, Coordinator(contract, rpc), writer, "peer", Policy(poll_s=0.1))
         submitter.start()
-        deadline = time.monotonic() + 60
-        while (submitter.view is None or submitter.view.owner is None) and time.monotonic() < deadline:
-            time.sleep(0.05)
+        wait_until(lambda submitter=submitter: submitter.view is not None and submitter.view.owner is not None)
         submitter.credit(RoundId(number=0), 2.0, ["peer"])
         submitter.stop(60.0)
         outbox.close()

@@ -1,12 +1,12 @@
 import dataclasses
 import json
-import time
 from pathlib import Path
 
 import pytest
 
 from codezero.observe import status as status_module
 from codezero.observe.status import StatusFile, new_status, read_status
+from tests.processes import wait_until
 
 
 def test_the_file_says_what_the_node_does_and_how_it_ended(tmp_path):
@@ -33,10 +33,7 @@ def test_the_last_of_many_changes_reaches_the_file_while_the_node_runs(tmp_path,
     with StatusFile(tmp_path, new_status("solver", tmp_path, tmp_path)) as file:
         for stage in ("draw", "solve", "exchange", "score"):
             file.stage(stage)
-        deadline = time.monotonic() + 60
-        while read_status(tmp_path).stage != "score" and time.monotonic() < deadline:
-            time.sleep(0.02)
-        assert read_status(tmp_path).stage == "score"
+        wait_until(lambda: read_status(tmp_path).stage == "score")
 
 
 def test_a_folder_that_cannot_be_written_is_warned_of_once_and_stops_nothing(tmp_path, caplog):

@@ -4,13 +4,7 @@ import threading
 import time
 
 from codezero.runtime.worker import Worker
-
-
-def wait_until(condition):
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+from tests.processes import wait_until
 
 
 def test_work_is_done_at_once_when_woken_and_once_more_at_the_end():

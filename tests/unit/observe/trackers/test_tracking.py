@@ -8,13 +8,14 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from codezero.config.load import learning_settings, load_config
+from codezero.devchain.anvil import free_port
 from codezero.errors import ConfigError
 from codezero.observe import tracking
+from tests.processes import wait_until
 from tests.unit.evaluate.loopback import serve
-from tests.unit.observe.trackers.test_prometheus import free_port, scrape
+from tests.unit.observe.trackers.test_prometheus import scrape
 from tests.unit.observe.trackers.test_wandb import records
 from tests.unit.proposer.test_node import propose, write_problem
-from tests.unit.publish.push_hub import wait_until
 
 
 def names(config, tmp_path):

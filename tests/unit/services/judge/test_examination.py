@@ -9,6 +9,7 @@ import pytest
 from codezero.errors import Stopping
 from codezero.services.judge.client import JudgeService
 from codezero.services.judge.examination import Examination
+from tests.processes import wait_until
 from tests.unit.evaluate.loopback import in_turn, never, reply, serve
 
 QUESTION = reply(200, {"session_id": "s", "question": "1+1?"})
@@ -38,21 +39,13 @@ def examination(server, policy, notes, timeout_s=60.0):
     return made
 
 
-def wait_for(condition):
-    deadline = time.monotonic() + 120
-    while not (found := condition()):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    return found
-
-
 def test_the_score_of_a_round_is_handed_out_once(notes):
     policy = Policy()
     with serve(in_turn(QUESTION, SCORED)) as server:
         made = examination(server, policy, notes)
         assert made.take_score() is None
         made.begin(4)
-        assert wait_for(made.take_score) == 0.75
+        assert wait_until(made.take_score) == 0.75
         assert made.take_score() is None
         made.stop()
     assert policy.asked == [("1+1?", "examination")]
@@ -67,7 +60,7 @@ def test_a_round_that_is_played_again_after_a_kill_is_not_answered_twice(notes):
             for number in rounds:
                 made.begin(number)
                 time.sleep(0.05)
-            assert wait_for(made.take_score) == 0.75
+            assert wait_until(made.take_score) == 0.75
             made.stop()
     assert [body["round_number"] for body in server.bodies] == [4, 4, 5, 5]
 
@@ -76,7 +69,7 @@ def test_no_answer_is_sent_that_a_full_disk_could_make_come_twice(tmp_path):
     with serve(in_turn(QUESTION, SCORED)) as server:
         made = examination(server, Policy(), tmp_path)  # a folder cannot be written
         made.begin(4)
-        assert "no answer is sent" in wait_for(lambda: made.trouble)
+        assert "no answer is sent" in wait_until(lambda: made.trouble)
         made.stop()
     assert len(server.bodies) == 1
 
@@ -91,11 +84,11 @@ def test_rounds_that_pass_during_an_examination_are_left_out_but_the_last(notes)
     with serve(in_turn(slow, SCORED, QUESTION, SCORED)) as server:
         made = examination(server, Policy(), notes)
         made.begin(1)
-        wait_for(lambda: server.bodies)
+        wait_until(lambda: server.bodies)
         made.begin(2)
         made.begin(3)
         held.set()
-        wait_for(lambda: len(server.bodies) == 4)
+        wait_until(lambda: len(server.bodies) == 4)
         made.stop()
     assert [body["round_number"] for body in server.bodies] == [1, 1, 3, 3]
 
@@ -115,9 +108,9 @@ def test_a_round_without_a_score_is_followed_by_one_with_it(first, caplog, notes
     with serve(in_turn(first, QUESTION, SCORED)) as server, caplog.at_level(logging.WARNING):
         made = examination(server, Policy(), notes)
         made.begin(1)
-        assert wait_for(lambda: made.trouble).startswith("the judge service at http://127.0.0.1:")
+        assert wait_until(lambda: made.trouble).startswith("the judge service at http://127.0.0.1:")
         made.begin(2)
-        assert wait_for(made.take_score) == 0.75
+        assert wait_until(made.take_score) == 0.75
         assert made.trouble == ""
         made.stop()
 
@@ -127,7 +120,7 @@ def test_a_policy_that_fails_submits_nothing_and_ends_nothing(caplog, notes):
         made = examination(server, Policy(RuntimeError("out of memory")), notes)
         for number in (1, 2):
             made.begin(number)
-            wait_for(lambda number=number: caplog.text.count("out of memory") >= number)
+            wait_until(lambda number=number: caplog.text.count("out of memory") >= number)
         made.stop()
     assert set(server.paths) == {"/request-question/"}
     assert made.take_score() is None
@@ -138,7 +131,7 @@ def test_a_service_that_stays_away_is_warned_of_once(caplog, notes):
         made = examination(server, Policy(), notes)
         for number in (1, 2, 3):
             made.begin(number)
-            wait_for(lambda number=number: len(server.bodies) == number)
+            wait_until(lambda number=number: len(server.bodies) == number)
         made.stop()
     assert sum(record.levelno == logging.WARNING for record in caplog.records) == 1
 
@@ -147,7 +140,7 @@ def test_a_node_that_ends_is_no_trouble(caplog, notes):
     with serve(QUESTION) as server, caplog.at_level(logging.WARNING):
         made = examination(server, Policy(Stopping("the node ends")), notes)
         made.begin(1)
-        wait_for(lambda: not made._worker.is_alive)
+        wait_until(lambda: not made._worker.is_alive)
         made.stop()
     assert made.trouble == ""
     assert caplog.records == []

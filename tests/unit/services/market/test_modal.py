@@ -7,9 +7,8 @@ from codezero.ledger.faults import NoContract, Reverted
 from codezero.ledger.items import ItemState
 from codezero.ledger.rpc import Rpc
 from codezero.ledger.transactions import Journal
-from codezero.services.market import bets
 from tests.sign_in import AFTER_MINING, ORG_ID
-from tests.unit.services.market.arena import COIN, Policy, claim_now, states, tick
+from tests.unit.services.market.arena import COIN, claim_now, states, tick
 
 pytestmark = pytest.mark.parametrize("market", ["modal"], indirect=True)
 BET = 100 * COIN // 12
@@ -191,18 +190,3 @@ def test_a_missing_contract_is_told_and_the_app_is_not_asked(market, tmp_path, j
     with pytest.raises(NoContract, match=r"check market\.contract_address"):
         peer.connect().claim(0, JOURNAL)
     assert peer.app.asked == []
-
-
-def test_a_claim_without_named_reasons_is_given_up_some_day(market, tmp_path, judge, monkeypatch):
-    """The public contract's, as far as is known."""
-    monkeypatch.setattr(bets, "_ENDS", {})
-    monkeypatch.setattr(bets, "MAX_TRIES", 1)
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
-    tick(peer.player(judge, Policy("a cat")))
-    market.reveal(0)
-    judge.close_game()
-    claim_now(peer)
-    tick(peer.player(judge))
-    assert [claim.state for claim in peer.claims] == [ItemState.DROPPED]
-    assert peer.app.names() == ["guess-answer"]

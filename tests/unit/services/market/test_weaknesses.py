@@ -13,7 +13,7 @@ from codezero.services.judge.client import JudgeService
 from codezero.services.market import player as module
 from codezero.services.market.player import POLL_S
 from codezero.services.market.stakes import Stakes
-from tests.chain import wait_until
+from tests.processes import wait_until
 from tests.unit.evaluate.loopback import never
 from tests.unit.services.market.arena import BOTH, COIN, Policy, claim_now, states, tick
 

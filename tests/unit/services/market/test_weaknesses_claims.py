@@ -2,6 +2,7 @@
 
 import time
 
+from codezero.ledger.items import ItemState
 from codezero.ledger.location import OUTBOX
 from codezero.services.market import bets
 from tests.unit.services.market.arena import BOTH, COIN, Policy, claim_now, states, tick
@@ -48,6 +49,7 @@ def test_6_a_claim_that_is_refused_is_tried_ever_more_rarely_and_sends_nothing(m
     monkeypatch.setattr(bets, "MAX_TRIES", 5)
     claim_now(peer)
     tick(peer.player(judge), 2)
+    assert [claim.state for claim in peer.claims] == [ItemState.DROPPED]
     assert peer.unclaimed == []
     assert peer.nonce == 2
 

@@ -10,6 +10,8 @@ from codezero.views.terminal.snapshot import Message
 from tests.unit.observe import test_batches, test_cases, test_probes
 from tests.unit.views.terminal.builders import NOW, proposer, report, solver, status, verifier
 
+pytestmark = pytest.mark.usefixtures("utc")
+
 
 def shown(snapshot, width, height, **choice):
     return [line.rstrip() for line in render(snapshot, width, height, ViewOptions(**choice)).plain.split("\n")]
@@ -214,14 +216,3 @@ def test_the_log_shows_messages_whole_and_scrolls():
     assert page[-2] == "x" * (len("00:00:00 49 ") + 100 - 80)
     assert shown(solver(messages=messages), 80, 24, log=True, up=2)[-3].startswith("00:00:00 48 xxx")
     assert shown(solver(messages=messages), 80, 24, log=True, up=10_000)[0].startswith("00:00:00 0 xxx")
-
-
-@pytest.fixture(autouse=True)
-def utc(monkeypatch):
-    import time
-
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
