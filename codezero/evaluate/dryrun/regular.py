@@ -32,6 +32,8 @@ _FUZZY = re.compile(r"\{(?![\d,]*\})")
 _FLAGS = {"I": 2, "L": 4, "M": 8, "S": 16, "U": 32, "X": 64, "A": 256}
 _ALLOWED_FLAGS = 2 | 8 | 16 | 32 | 256
 """All flags but re.L and re.X, which would need comments in patterns to be parsed."""
+_POSIX_CLASS = re.compile(r"\[:\^?\w+:\]")
+"""A class of characters such as [:alpha:], which is one in `regex` alone."""
 _INLINE_VERBOSE = re.compile(r"\(\?[a-zA-Z]*[xL]")
 
 
@@ -49,7 +51,7 @@ def compile_pattern(pattern: Any, flags: Any = 0) -> Any:
         not isinstance(flags, int)
         or flags & ~_ALLOWED_FLAGS
         or "(?#" in pattern
-        or "[:" in pattern
+        or _POSIX_CLASS.search(pattern)
         or _INLINE_VERBOSE.search(pattern)
     ):
         raise Stop("pattern flags that are not interpreted")
