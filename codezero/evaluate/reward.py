@@ -15,7 +15,7 @@ def reward(verdict: Verdict, finish: FinishReason, config: RewardConfig) -> Rewa
     Parts: `correct` (weight x predicted probability, rounded if `hard_verdict`), `structure`, `formatting` and
     `alignment` (weight x mean score of the family's rules) and `finished`. Without code `format` replaces all but the
     last, without text all parts; an attempt that no rule has read has no parts of families. The preset reward=faithful
-    gives the table of SPEC §3.
+    gives the public CodeZero node's rewards.
 
     Raises ValueError: the verdict is unsure or unavailable, which must not become a number.
     """

@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
 from codezero.errors import IdentityError
+from codezero.runtime.files import sync_folder
 
 KEY_BITS = 2048
 MAX_KEY_BITS = 4096
@@ -152,7 +153,7 @@ def write_new(path: Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.link(temporary, path)  # unlike a rename it never replaces a file
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except FileExistsError:
         raise
     except OSError as error:
@@ -164,14 +165,6 @@ def write_new(path: Path, content: bytes) -> None:
 
 def _unwritable(path: Path, error: OSError) -> IdentityError:
     return IdentityError(f"cannot write {path}: {error.strerror}; give another path")
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def from_file_bytes(raw: bytes) -> Identity:

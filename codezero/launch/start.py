@@ -10,7 +10,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from types import FrameType
 
 from codezero.config import LedgerKind, NodeConfig
 from codezero.config.load import explain, load_config
@@ -215,12 +214,8 @@ def _unlocked(config: NodeConfig, environment: Mapping[str, str], terminal: Term
 @contextmanager
 def _signals_interrupt() -> Iterator[None]:
     """Makes SIGTERM and SIGHUP interrupt as Ctrl-C does, so that started programs are ended too."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
     taken = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is not signal.SIG_IGN]
-    previous = {number: signal.signal(number, interrupt) for number in taken}
+    previous = {number: signal.signal(number, signal.default_int_handler) for number in taken}
     try:
         yield
     finally:

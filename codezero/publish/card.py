@@ -40,7 +40,7 @@ class NodeFacts:
 
     @property
     def repository(self) -> str:
-        """The repository's name without its owner (SPEC §3), within the hub's rules."""
+        """The repository's name without its owner, within the hub's rules."""
         end = f"-Gensyn-Swarm-{animal_name(self.peer_id).replace(' ', '_')}"
         return self.model[: _NAME_CHARACTERS - len(end)] + end
 

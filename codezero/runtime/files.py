@@ -31,6 +31,15 @@ def replace_file(path: Path, content: str | bytes, *, private: bool = False, syn
         temporary.unlink(missing_ok=True)
 
 
+def sync_folder(folder: Path) -> None:
+    """Has the names in a folder on disk when it returns, so that a power cut undoes no rename. Raises OSError."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 @contextmanager
 def safetensors_written(path: Path) -> Iterator[None]:
     """Raises safetensors' errors of writing to `path` as OSError, whose number is in their text only."""

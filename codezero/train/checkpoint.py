@@ -29,6 +29,7 @@ import torch
 
 from codezero.errors import CheckpointError, told_as
 from codezero.runtime.amounts import gib
+from codezero.runtime.files import sync_folder
 
 logger = logging.getLogger(__name__)
 
@@ -81,10 +82,10 @@ class CheckpointStore:
             files[_NODE] = _write_tensors(building / _NODE, node)
             manifest = {"format": FORMAT, "round": round_number, "policy_version": policy_version, "files": files}
             _write_bytes(building / _MANIFEST, json.dumps(manifest).encode())
-            _sync_folder(building)
+            sync_folder(building)
             shutil.rmtree(final, ignore_errors=True)  # always a damaged one: a good one is never overwritten
             os.replace(building, final)
-            _sync_folder(self._folder)
+            sync_folder(self._folder)
             self._linkable = (policy_version, final / _LEARNER, files[_LEARNER])
         except (OSError, RuntimeError) as error:  # torch's writer reports a full disk as RuntimeError
             shutil.rmtree(building, ignore_errors=True)
@@ -149,11 +150,11 @@ class CheckpointStore:
             building.mkdir()
             for name in (_LEARNER, _NODE, _MANIFEST):
                 _link_or_copy(newest / name, building / name)
-            _sync_folder(building)
+            sync_folder(building)
             if self.best.exists():
                 os.replace(self.best, before)
             os.replace(building, self.best)
-            _sync_folder(self._folder)
+            sync_folder(self._folder)
             shutil.rmtree(before, ignore_errors=True)
         except OSError as error:
             logger.warning(
@@ -325,11 +326,3 @@ def _read(path: Path) -> tuple[dict[str, Any], Checkpoint]:
 def _read_tensors(path: Path) -> dict[str, Any]:
     values: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     return values
-
-
-def _sync_folder(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -48,8 +48,6 @@ class ModelShape:
     """The number of weights in linear layers and head, of which generation on CPU keeps a second, packed copy."""
     lora_width: int
     """The sum of inputs and outputs of all linear layers but the head; times the rank it is the adapters' size."""
-    head_parameters: int
-    tied: bool
     vocab_size: int
     hidden_size: int
     intermediate_size: int
@@ -190,8 +188,6 @@ def shape_of(model: nn.Module) -> ModelShape:
         num_parameters=sum(p.numel() for p in lm.parameters()),
         linear_parameters=sum(module.weight.numel() for module in linears),
         lora_width=sum(m.in_features + m.out_features for m in linears if m is not head),
-        head_parameters=head.weight.numel(),
-        tied=head.weight is lm.get_input_embeddings().weight,
         vocab_size=config.vocab_size,
         hidden_size=config.hidden_size,
         intermediate_size=getattr(config, "intermediate_size", None) or 4 * config.hidden_size,
