@@ -144,7 +144,7 @@ class LlamaCppEngine:
                 message = msgspec.json.decode(line, type=Reply)
                 if isinstance(message, Done):
                     return message
-                if on_step is not None:
+                if on_step is not None and message.done:  # 0 while it reads prompts
                     on_step(message.done, message.total)
             raise EOFError(f"its process ended with code {process.wait()}")
         finally:

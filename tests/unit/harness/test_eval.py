@@ -225,7 +225,9 @@ def test_a_nodes_trained_weights_are_measured(model, problems, tmp_path, capsys)
     assert "leave --model out" in error_of(capsys, *options, "--model", "other", "--out", tmp_path / "other")
     best = [one if one != state else state / "best" for one in options]
     assert "has no best checkpoint" in error_of(capsys, *best, "--out", tmp_path / "best")
-    CheckpointStore(state / "checkpoints").keep_best()
+    store = CheckpointStore(state / "checkpoints")
+    store.load_latest()
+    assert store.keep_best()
     assert evaluate(*best, "--out", tmp_path / "best") == 0
     settings = json.loads((tmp_path / "best" / "settings.json").read_text())
     assert settings["checkpoint"].endswith("state best, of round 1")

@@ -208,10 +208,12 @@ def test_weights_that_two_checkpoints_share_count_once(monkeypatch, tmp_path):
     monkeypatch.setattr(build, "free_room", lambda *_: Room(memory=4 << 30, disk=1000))
     monkeypatch.setattr(build, "plan_training", lambda shape, config, load, room: rooms.append(room.disk))
     for number in (1, 2):
-        (tmp_path / f"round-{number}").mkdir()
-        (tmp_path / f"round-{number}" / "node.pt").write_bytes(b"x" * 10)
-    (tmp_path / "round-1" / "learner.pt").write_bytes(b"x" * 100)
-    (tmp_path / "round-2" / "learner.pt").hardlink_to(tmp_path / "round-1" / "learner.pt")
+        (tmp_path / "checkpoints" / f"round-{number}").mkdir(parents=True)
+        (tmp_path / "checkpoints" / f"round-{number}" / "node.pt").write_bytes(b"x" * 10)
+    (tmp_path / "checkpoints" / "round-1" / "learner.pt").write_bytes(b"x" * 100)
+    (tmp_path / "checkpoints" / "round-2" / "learner.pt").hardlink_to(
+        tmp_path / "checkpoints" / "round-1" / "learner.pt"
+    )
     build.plan_node(
         load_config(["tasks=builtin", "swarm=alone", "model.device=cpu"]), tmp_path, Console(), downloads=False
     )

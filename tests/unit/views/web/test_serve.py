@@ -66,7 +66,6 @@ def test_a_port_in_use_is_one_line_with_what_to_do(tmp_path, capsys):
         (["nowhere"], "there is no folder nowhere: give the state folder"),
         (["--host", "203.0.113.77"], "cannot listen on 203.0.113.77 port 7007"),
         (["--host", "no such host"], "--host no such host is not an address of this machine"),
-        (["--port", "70000"], "--port 70000 is not a port"),
     ],
 )
 def test_a_mistake_is_told_in_one_line(tmp_path, capsys, monkeypatch, arguments, told):
