@@ -17,8 +17,6 @@ from codezero.doctor.case import Case
 from codezero.doctor.files import Unusable, text_of
 from codezero.doctor.finding import Finding, error, info, ok, refusal, warning
 from codezero.errors import StateError
-from codezero.observe.batches import PROPOSED
-from codezero.observe.cases import CASES
 from codezero.observe.status import Status, read_status
 from codezero.proposals import BatchReport
 from codezero.reports import CasesReport, RoundReport
@@ -26,7 +24,7 @@ from codezero.runtime import state
 from codezero.runtime.amounts import gib, span
 from codezero.runtime.database import read_only
 from codezero.runtime.entries import entries
-from codezero.views.runs import PROPOSER, SOLVER, JsonLines, folder_of, log_name
+from codezero.views.runs import PROPOSER, REPORTS, SOLVER, JsonLines, folder_of, log_name
 from codezero.views.words import (
     RECENT,
     Obstacle,
@@ -188,19 +186,19 @@ def check_rounds(case: Case) -> Iterator[Finding]:
         if role == SOLVER:
             yield from _rounds(case)
         elif role == PROPOSER:
-            proposed = JsonLines(case.log_dir / PROPOSED.file, BatchReport, RECENT).read()
-            yield from _batches(role, case.log_dir / PROPOSED.file, proposed, proposer_obstacles(proposed))
+            proposed = JsonLines(case.log_dir / REPORTS[role], BatchReport, RECENT).read()
+            yield from _batches(role, case.log_dir, proposed, proposer_obstacles(proposed))
         else:
-            written = JsonLines(case.log_dir / CASES.file, CasesReport, RECENT).read()
-            yield from _batches(role, case.log_dir / CASES.file, written, verifier_obstacles(written))
+            written = JsonLines(case.log_dir / REPORTS[role], CasesReport, RECENT).read()
+            yield from _batches(role, case.log_dir, written, verifier_obstacles(written))
 
 
 def _batches(
-    role: str, path: Path, reports: Sequence[BatchReport] | Sequence[CasesReport], found: Sequence[Obstacle]
+    role: str, logs: Path, reports: Sequence[BatchReport] | Sequence[CasesReport], found: Sequence[Obstacle]
 ) -> Iterator[Finding]:
     name = _named("batches", role)
     if not reports:
-        yield info(name, f"{path} has no report", "no batch has been finished with this log folder")
+        yield info(name, f"{logs / REPORTS[role]} has no report", "no batch has been finished with this log folder")
         return
     yield info(name, f"the last one is {reports[-1].batch}, finished {_ago(reports[-1].finished_at_s)}")
     for one in found:
@@ -212,7 +210,7 @@ def _ago(at_s: float) -> str:
 
 
 def _rounds(case: Case) -> Iterator[Finding]:
-    path = case.log_dir / "rounds.jsonl"
+    path = case.log_dir / REPORTS[SOLVER]
     reports = JsonLines(path, RoundReport, RECENT).read()
     if reports:
         yield info("rounds", f"the last one is {reports[-1].round}, finished {_ago(reports[-1].finished_at_s)}")

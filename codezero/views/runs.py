@@ -17,6 +17,8 @@ import msgspec
 
 from codezero.errors import StateError
 from codezero.observe import probes
+from codezero.observe.batches import PROPOSED
+from codezero.observe.cases import CASES
 from codezero.observe.groups_file import SeenRound
 from codezero.observe.probes import Learning, ProbeReport, learning
 from codezero.observe.status import Status, read_status
@@ -27,7 +29,7 @@ from codezero.views.groups import GroupsIndex, Head
 
 T = TypeVar("T")
 ROLES = SOLVER, PROPOSER, VERIFIER = "solver", "proposer", "verifier"
-REPORTS = {SOLVER: "rounds.jsonl", PROPOSER: "proposals.jsonl", VERIFIER: "cases.jsonl"}
+REPORTS = {SOLVER: "rounds.jsonl", PROPOSER: PROPOSED.file, VERIFIER: CASES.file}
 """The file of the finished rounds or batches of each role, in the folder of its logs."""
 _LINE_BYTES = 8192
 """A number of bytes that no report exceeds."""

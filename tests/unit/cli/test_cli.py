@@ -279,3 +279,11 @@ def mistaken(tmp_path):
 def test_a_program_that_a_full_disk_ends_is_worth_another_start(fails, code, tmp_path, monkeypatch):
     monkeypatch.setattr("codezero.node.run_node", lambda config: fails(tmp_path))
     assert main(["run", f"state_dir={tmp_path / 'state'}", f"tracking.log_dir={tmp_path / 'logs'}"]) == code
+
+
+@pytest.mark.parametrize("text", ["65536", "-1", "eighty", "", "1e3"])
+def test_what_is_no_port_is_refused_where_it_is_given(capsys, text):
+    with pytest.raises(SystemExit) as end:
+        main(["dashboard", f"--port={text}"])
+    assert end.value.code == 2
+    assert f"argument --port: {text} is no port: use 0 to 65535" in capsys.readouterr().err
