@@ -90,7 +90,7 @@ def test_the_script_finds_its_sign_in_app_built_and_only_this_machine_reaches_it
         assert answer(port, "/api/health")["alchemy"].startswith("unreachable: ")
         (found,) = json.loads(project.engine.run("inspect", name).stdout)
         assert found["HostConfig"]["ReadonlyRootfs"]
-        assert (found["HostConfig"]["Memory"], found["HostConfig"]["PidsLimit"]) == (18 << 30, 2048)
+        assert (found["HostConfig"]["Memory"], found["HostConfig"]["PidsLimit"]) == (16 << 30, 2048)
         assert answer(port, "/api/machine") == {
             "error": "only for the user of this app: send the token in temp-data/token"
         }
