@@ -87,7 +87,7 @@ def table(results: Mapping[str, Result]) -> str:
 def main() -> None:
     options = harness.parser("decoding", __doc__).parse_args()
     devices.set_threads(0)
-    devices.return_freed_memory()
+    devices.limit_kept_memory()
     arm = Arm(
         benchmark="decoding",
         name="copies",

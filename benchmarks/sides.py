@@ -84,7 +84,7 @@ class Own:
     """This node's solver and learner."""
 
     def __init__(self, folder: Path, *, lora: bool = False) -> None:
-        devices.return_freed_memory()  # as a node does at its start
+        devices.limit_kept_memory()  # as a node does at its start
         self.policy: LoadedModel = load_model("policy", folder, torch.device("cpu"), torch.float32)
         if lora:
             self.policy = replace(self.policy, model=apply_lora(self.policy.model, TrainConfig(), 0))

@@ -64,7 +64,7 @@ def load_policy(
     CheckpointError."""
     where = devices.choose_device(device)
     devices.set_threads(threads)
-    devices.return_freed_memory()
+    devices.limit_kept_memory()
     precision = devices.choose_dtype(dtype, where)
     loaded = load_model(name, store.prepare(name, cache_dir), where, precision)
     if trained is not None:

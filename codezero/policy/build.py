@@ -64,7 +64,7 @@ class Models:
         self.engine = config.rollout.engine_on(device.type)
         """The engine that samples rollouts."""
         engines.require(self.engine, device)
-        devices.return_freed_memory()
+        devices.limit_kept_memory()
         state.check_settings(folder, {"model.name": config.model.name})
         plan = plan_node(config, folder, console, token)
         dtype, weights, backend, memory_plan = plan.dtype, plan.judge, plan.backend, plan.memory

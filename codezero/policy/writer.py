@@ -137,7 +137,7 @@ def prepare_device(config: ModelConfig) -> torch.device:
     """Returns the device to compute on, with its threads and memory set up. Raises ConfigError: it is not there."""
     device = devices.choose_device(config.device)
     devices.set_threads(config.threads)
-    devices.return_freed_memory()
+    devices.limit_kept_memory()
     return device
 
 

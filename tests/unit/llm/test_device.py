@@ -8,6 +8,7 @@ import torch
 from codezero.config import Device, Dtype
 from codezero.errors import ConfigError
 from codezero.llm import device as devices
+from codezero.llm import onednn
 
 CPU = torch.device("cpu")
 
@@ -60,8 +61,8 @@ def test_threads_are_set_and_told():
 
 FREED_BYTES = """
 import psutil, torch
-from codezero.llm.device import return_freed_memory
-return_freed_memory()
+from codezero.llm.device import limit_kept_memory
+limit_kept_memory()
 blocks = [torch.ones(2**18) for _ in range(200)]  # 200 MiB in blocks that glibc would learn to keep
 full = psutil.Process().memory_info().rss
 del blocks
@@ -74,3 +75,23 @@ def test_freed_blocks_leave_the_process():
     # In a process of its own: here earlier tests have left holes in the heap that would take the blocks in.
     done = subprocess.run([sys.executable, "-c", FREED_BYTES], capture_output=True, text=True, check=True)
     assert int(done.stdout) > 150 * 2**20
+
+
+MANY_SHAPES = """
+import psutil, torch
+from codezero.llm import device, onednn
+device.limit_kept_memory()
+weight, rows = torch.randn(64, 64), torch.randn(500, 64)
+def rss_after(first, last):
+    for count in range(first, last):
+        onednn.linear(rows[:count], weight)
+    return psutil.Process().memory_info().rss
+before = rss_after(1, 150)
+print(rss_after(150, 500) - before)
+"""
+
+
+@pytest.mark.skipif(not onednn.is_available(), reason="linears are torch's here")
+def test_matrix_products_of_shapes_that_do_not_return_are_not_kept():
+    done = subprocess.run([sys.executable, "-c", MANY_SHAPES], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 50 * 2**20
