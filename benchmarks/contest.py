@@ -24,7 +24,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from tempfile import TemporaryFile
 
 from benchmarks import harness
@@ -37,7 +36,7 @@ from benchmarks.harness import Arm, Result, Target
 from benchmarks.power import Power, of_mean, of_none
 from benchmarks.quality import auc, calibration_error, interval, judged_of
 from benchmarks.settled import LIMITS, MUTANTS, answer, came_to, programs_of
-from benchmarks.splits import MBPP, Split, references
+from benchmarks.splits import Split, add_mbpp, references
 from benchmarks.tables import against, markdown, share
 from codezero.config.load import load_config
 from codezero.evaluate.build import judge_alone, make_evaluator, start_workers
@@ -219,7 +218,7 @@ def judge_table(results: Mapping[str, Result]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = harness.parser("contest", __doc__)
-    parser.add_argument("--mbpp", type=Path, default=MBPP, metavar="FILE", help=f"MBPP's problems (default: {MBPP})")
+    add_mbpp(parser)
     parser.add_argument("--judge", action="store_true", help="the arm of that name too")
     parser.add_argument("--only", metavar="NAME", help="print what this problem comes to, and nothing else")
     parser.add_argument("settings", nargs="*", metavar="key=value", help="settings of the evaluator, for the judge")
@@ -242,7 +241,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(stopped(harness.run(arm, programs, options)))
     known = {name: one for name, one in references(Split.report, options.mbpp).items() if function_of(one[0].tests)}
     known = dict(list(known.items())[:FUNCTIONS])
-    mbpp = hashlib.sha256(options.mbpp.read_bytes()).hexdigest()[:16]
+    mbpp = harness.digest_of(options.mbpp)
     of_mbpp = {"mbpp": mbpp, "mutants": MUTANTS}
     arm = replace(arm, name="functions", settings=of_mbpp, pieces=list(known), power=power_of(len(known)))
     print(stopped(harness.run(arm, partial(functions, known, arm.seed), options)))

@@ -16,12 +16,10 @@ each, in the order of the settings; - where an attack does not apply.
 
 from __future__ import annotations
 
-import hashlib
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from benchmarks import harness
 from benchmarks.attacks import ATTACKS
@@ -29,7 +27,7 @@ from benchmarks.forms import FORMS, function_of, unchanged
 from benchmarks.harness import Arm, Result, Target
 from benchmarks.mutants import mutants
 from benchmarks.power import of_none
-from benchmarks.splits import MBPP, Split, references
+from benchmarks.splits import Split, add_mbpp, references
 from benchmarks.tables import markdown, share
 from codezero.config import EvaluatorConfig
 from codezero.evaluate.examination import P_FRESH_DOUBTFUL, Attempt, Examine, Examined
@@ -179,11 +177,11 @@ def _row(name: str, places: Sequence[int], result: Result, target: Target | None
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = harness.parser("settled", __doc__)
-    parser.add_argument("--mbpp", type=Path, default=MBPP, metavar="FILE", help=f"MBPP's problems (default: {MBPP})")
+    add_mbpp(parser)
     parser.add_argument("--problems", type=int, metavar="N", help="the first N only")
     options = parser.parse_args(arguments)
     known = dict(list(references(Split.report, options.mbpp).items())[: options.problems])
-    data = hashlib.sha256(options.mbpp.read_bytes()).hexdigest()[:16]
+    data = harness.digest_of(options.mbpp)
     arm = Arm(
         benchmark="settled",
         name="programs",
