@@ -68,7 +68,7 @@ class Choice:
     task: Task
     completions: Mapping[str, str]
     more_tests: str = ""
-    """That are hidden, and at hand."""
+    """Hidden tests that the evaluator has."""
 
 
 class Indifferent:

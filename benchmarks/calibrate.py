@@ -66,7 +66,7 @@ HEAD = """\
 """
 FILE = Path(calibration.__file__).with_suffix(".yaml")
 SD = 0.25
-"""Of one problem's part in an AUC: that of 512 solutions to 128 problems was known to 0.04."""
+"""The standard deviation of one problem's part in an AUC: that of 512 solutions to 128 problems was known to 0.04."""
 Row = tuple[str, bool, dict[str, float]]
 """A problem, whether a solution to it is right, and the features of that."""
 
@@ -226,7 +226,7 @@ def _with_interval(found: Judged) -> str:
 
 
 def _told(found: Judged, rows: np.ndarray, right: bool) -> str:
-    """Of all the share that the judge is sure of, and of these the share that is as it says."""
+    """Returns the share that the judge is sure of, and the share of these that is as it says."""
     problems = np.unique(found.group)
     of_problems = [(rows & (found.group == one), found.group == one) for one in problems]
     told = share((int(some.sum()), int(every.sum())) for some, every in of_problems)

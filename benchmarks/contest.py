@@ -51,10 +51,10 @@ from codezero.tasks.testcases import parse_tests
 from codezero.types import CaseOutcome, Task, TaskOrigin
 
 RIGHT_STYLES = 3
-"""In which each core is dressed; each wrong change in one."""
+"""The number of styles that each core is dressed in; each wrong change is in one."""
 FUNCTIONS = 40
 JUDGED_BYTES = 1 << 10
-"""Of tests, at most, where the judge is asked: its prompt has them all, of half of the problems 4,000 tokens."""
+"""The most bytes of tests where the judge is asked: its prompt has them all, of half of the problems 4,000 tokens."""
 CASE_S = 20.0
 """Wall seconds for one input; a program that takes longer fails it."""
 DECIDED = Target(figure="decided without the judge", at_least=0.93)
@@ -63,6 +63,11 @@ REFUSED = Target(figure="right programs that a rule refuses", at_most=0.01)
 AUC = Target(figure="AUC of all", at_least=0.97)
 FORCED_AUC = Target(figure="AUC of the judge alone", at_least=0.7)
 FORCED_ECE = Target(figure="ECE of the judge alone", at_most=0.15)
+
+
+def problem_of(name: str) -> tuple[int, Problem]:
+    """Returns the problem of this name and its number."""
+    return next((i, one) for i, one in enumerate(PROBLEMS) if one.name == name)
 
 
 def task_of(problem: Problem) -> Task:
@@ -107,8 +112,8 @@ def dressed(number: int, problem: Problem) -> list[tuple[bool, Style, str]]:
 
 
 def programs(name: str) -> list[list[object]]:
-    """Of the programs of a problem."""
-    number, problem = next((i, one) for i, one in enumerate(PROBLEMS) if one.name == name)
+    """Returns what the programs of a problem come to, as above."""
+    number, problem = problem_of(name)
     task, found = task_of(problem), []
     examples = parse_tests(task.tests).examples
     for right, style, code in dressed(number, problem):
@@ -120,7 +125,7 @@ def programs(name: str) -> list[list[object]]:
 
 
 def functions(known: Mapping[str, tuple[Task, str]], seed: int, name: str) -> list[list[object]]:
-    """Of a reference and its mutants, in the form `check(candidate)`."""
+    """Returns what a reference and its mutants come to, with tests in the form `check(candidate)`."""
     task, code = known[name]
     task = Task(origin=task.origin, question=task.question, tests=in_check(task.tests))
     suite, made = parse_tests(task.tests), programs_of(code, name, seed)
@@ -150,8 +155,8 @@ def settle(code: str, task: Task, style: str) -> tuple[str, str, float, str]:
 
 
 def judged(evaluators: Sequence[FrozenEvaluator], name: str) -> list[list[object]]:
-    """Of each program of a problem P or F and its probability, from every evaluator."""
-    number, problem = next((i, one) for i, one in enumerate(PROBLEMS) if one.name == name)
+    """Returns P or F and the probability by every evaluator of each program of a problem."""
+    number, problem = problem_of(name)
     task, made = task_of(problem), dressed(number, problem)
     samples = [Sample(name, task, answer(code), right) for right, _, code in made]
     verdicts = zip(*(verdicts_of(one, samples)[0] for one in evaluators), strict=True)

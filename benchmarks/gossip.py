@@ -49,7 +49,7 @@ TARGET_NODES, TARGET_P95_S = 32, 1.0
 ELAPSED_S = 8.0
 """What each round is said to have taken before its exchange: the longest wait for others."""
 SETTLE_S = 4.0
-"""For real nodes to find each other after the last has started."""
+"""The seconds that real nodes have to find each other after the last has started."""
 
 REAL = {
     "published p50": ".2f",

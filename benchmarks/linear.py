@@ -27,7 +27,7 @@ SHAPES = {
     "down": (4864, 896),
     "head": (896, 151_936),
 }
-"""(in, out)"""
+"""The numbers of inputs and outputs of the layers."""
 ROWS = (1, 8, 16, 400)
 MIN_RUNS = 5
 

@@ -56,7 +56,7 @@ class Tally:
     parsed: int = 0
     valid: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
-    """Of all that was not published."""
+    """The reasons for all that was not published."""
     published: list[Task] = field(default_factory=list)
     solved: int | None = None
     tokens: int = 0

@@ -35,7 +35,7 @@ KILLED = Target(figure="taken for wrong", at_most=0.01)
 
 
 def samples(known: Known, given: Mapping[str, Sequence[Sample]], name: str) -> list[str]:
-    """Of the solutions to a problem, three letters each, as above."""
+    """Returns three letters for each solution to a problem, as above."""
     task, code = known[name]
     wanted = wanted_of(asked_of(task.origin, parse_tests(task.tests)))
     distinct = {
@@ -51,7 +51,7 @@ def samples(known: Known, given: Mapping[str, Sequence[Sample]], name: str) -> l
 
 
 def table(results: Mapping[str, Result]) -> str:
-    """Of solutions by models: what is told of them from the tests alone, and in a group with fresh tests."""
+    """What is told of models' solutions from the tests alone, and in a group with fresh tests."""
     (result,) = results.values()
     (target,) = result.targets
     rows = []

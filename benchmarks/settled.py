@@ -99,7 +99,7 @@ def programs_of(code: str, name: str, seed: int) -> list[str]:
 
 
 def programs(known: Known, seed: int, name: str) -> list[str]:
-    """Of the reference and its mutants."""
+    """Returns what the reference and its mutants come to, as above."""
     task, code = known[name]
     suite = parse_tests(task.tests)
     made = programs_of(code, name, seed)
@@ -115,7 +115,7 @@ def came_to(run: Execution) -> str:
 
 
 def attacks(known: Known, seed: int, found: Mapping[str, Sequence[str]], arm: str, name: str) -> str:
-    """Of the first mutant that fails its tests, under each attack."""
+    """Returns what the first mutant that fails its tests comes to under each attack."""
     task, code = known[name]
     wrong = next(i for i, letters in enumerate(found[name]) if i and letters[0] == "F")
     plain = answer(programs_of(code, name, seed)[wrong])
@@ -128,7 +128,7 @@ def attacks(known: Known, seed: int, found: Mapping[str, Sequence[str]], arm: st
 
 
 def programs_table(results: Mapping[str, Result]) -> str:
-    """Of references and of mutants: how many are settled, and how rightly."""
+    """How many references and mutants are settled, and how rightly."""
     result = results["programs"]
     wrong, refused = result.targets
     rows = []
