@@ -19,7 +19,6 @@ policy's probability of each class that has at least `SEEN`.
 
 from __future__ import annotations
 
-import hashlib
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -41,7 +40,7 @@ from benchmarks.harness import Arm, Result, Target
 from benchmarks.power import of_none
 from benchmarks.recalled import hidden_of, is_right_by_chance, tests_of
 from benchmarks.settled import OF_FUNCTIONS, answer, programs_of
-from benchmarks.splits import MBPP, Split, references
+from benchmarks.splits import Split, add_mbpp, references
 from benchmarks.tables import against, markdown
 from codezero.config import EvaluatorConfig, RewardConfig, RewardScale
 from codezero.evaluate.evaluator import FrozenEvaluator
@@ -69,7 +68,7 @@ class Choice:
     task: Task
     completions: Mapping[str, str]
     more_tests: str = ""
-    """That are hidden, and at hand."""
+    """Hidden tests that the evaluator has."""
 
 
 class Indifferent:
@@ -203,11 +202,11 @@ def table(results: Mapping[str, Result]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = harness.parser("against", __doc__)
-    parser.add_argument("--mbpp", type=Path, default=MBPP, metavar="FILE", help=f"MBPP's problems (default: {MBPP})")
+    add_mbpp(parser)
     options = parser.parse_args(arguments)
     data = {"contests": digest(PROBLEMS, STYLES)}
     for name, given, of in (
-        ("functions", choices(options.mbpp), {"mbpp": hashlib.sha256(options.mbpp.read_bytes()).hexdigest()[:16]}),
+        ("functions", choices(options.mbpp), {"mbpp": harness.digest_of(options.mbpp)}),
         ("programs", contests(has_hidden=True), data),
         ("examples", contests(has_hidden=False), data),
     ):

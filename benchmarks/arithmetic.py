@@ -27,7 +27,7 @@ MAX_ANSWER = 9
 """Tokens of the longest answer, with its end."""
 SHAPE = {"hidden_size": 96, "intermediate_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4}
 RATE, BATCH, LOOKS = 1e-3, 128, 50
-"""Of the supervised steps: Adam's step size, questions a step, steps between two looks at what it solves."""
+"""Adam's step size, the questions of a supervised step, and the steps between two looks at what the model solves."""
 
 
 def _sums(rng: random.Random) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from itertools import takewhile
 
 import numpy as np
 import torch
@@ -12,6 +11,7 @@ from torch import Tensor
 from transformers import DynamicCache
 
 from codezero.llm.load import LoadedModel
+from codezero.llm.sample import num_common
 
 
 class Stem:
@@ -50,8 +50,7 @@ class Stem:
 
 def common_prefix(texts: Sequence[Sequence[int]]) -> list[int]:
     """What all begin with, of which each has at least one more id."""
-    columns = zip(*(text[:-1] for text in texts), strict=False)
-    return [column[0] for column in takewhile(lambda column: len(set(column)) == 1, columns)]
+    return list(texts[0][: num_common(texts)])
 
 
 def _states(model: LoadedModel, rows: Sequence[Sequence[int]], cache: DynamicCache) -> Tensor:

@@ -19,7 +19,6 @@ of a token.
 from __future__ import annotations
 
 import argparse
-import hashlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -35,7 +34,7 @@ from benchmarks.evaluator import Sample, read_samples
 from benchmarks.harness import Arm, Result, Target
 from benchmarks.power import of_mean
 from benchmarks.quality import Judged, auc, calibration_error, interval, judged_of
-from benchmarks.splits import FITTING, MBPP, Split, references
+from benchmarks.splits import FITTING, Split, add_mbpp, references
 from benchmarks.tables import against, markdown, share
 from codezero.config.load import load_config
 from codezero.evaluate import calibration
@@ -67,7 +66,7 @@ HEAD = """\
 """
 FILE = Path(calibration.__file__).with_suffix(".yaml")
 SD = 0.25
-"""Of one problem's part in an AUC: that of 512 solutions to 128 problems was known to 0.04."""
+"""The standard deviation of one problem's part in an AUC: that of 512 solutions to 128 problems was known to 0.04."""
 Row = tuple[str, bool, dict[str, float]]
 """A problem, whether a solution to it is right, and the features of that."""
 
@@ -227,7 +226,7 @@ def _with_interval(found: Judged) -> str:
 
 
 def _told(found: Judged, rows: np.ndarray, right: bool) -> str:
-    """Of all the share that the judge is sure of, and of these the share that is as it says."""
+    """Returns the share that the judge is sure of, and the share of these that is as it says."""
     problems = np.unique(found.group)
     of_problems = [(rows & (found.group == one), found.group == one) for one in problems]
     told = share((int(some.sum()), int(every.sum())) for some, every in of_problems)
@@ -237,7 +236,7 @@ def _told(found: Judged, rows: np.ndarray, right: bool) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = harness.parser("calibrate", __doc__)
-    parser.add_argument("--mbpp", type=Path, default=MBPP, metavar="FILE", help=f"MBPP's problems (default: {MBPP})")
+    add_mbpp(parser)
     parser.add_argument("--fit", type=Path, nargs="+", default=[], help="results of codezero eval to fit on")
     parser.add_argument("--report", type=Path, nargs="+", default=[], help="results of codezero eval to report on")
     parser.add_argument("--model", default=SMALL_JUDGE, help="the judge")
@@ -266,7 +265,7 @@ def ask(options: argparse.Namespace) -> None:
             name=f"{path.parent.name}-by-{Path(options.model).name}",
             settings={
                 "kind": kind,
-                "samples": hashlib.sha256(path.read_bytes()).hexdigest()[:16],
+                "samples": harness.digest_of(path),
                 "judge": options.model,
                 "settings": sorted(options.settings),
             },

@@ -14,7 +14,6 @@ of cases that everybody passes, seconds].
 
 from __future__ import annotations
 
-import hashlib
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -28,7 +27,7 @@ import msgspec
 from benchmarks import harness
 from benchmarks.harness import ROOT, Arm, Counts, Result, Target
 from benchmarks.power import of_shares
-from benchmarks.splits import MBPP
+from benchmarks.splits import add_mbpp
 from benchmarks.tables import markdown, share
 from benchmarks.training import bounds
 from codezero.reports import CasesReport
@@ -103,13 +102,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = harness.parser(BENCHMARK, __doc__)
     parser.add_argument("--batches", type=int, default=BATCHES, metavar="N", help=f"in all (default {BATCHES})")
     parser.add_argument("--rate", type=float, default=RATE, metavar="R", help=f"of learning (default {RATE:g})")
-    parser.add_argument("--mbpp", type=Path, default=MBPP, metavar="FILE", help=f"MBPP's problems (default {MBPP})")
+    add_mbpp(parser)
     options = parser.parse_args(arguments)
     name, settings = f"rate-{options.rate:g}", {"verifier.learning_rate": options.rate, **SETTINGS}
     arm = Arm(
         benchmark=BENCHMARK,
         name=name,
-        settings={"mbpp": hashlib.sha256(options.mbpp.read_bytes()).hexdigest()[:16], **settings},
+        settings={"mbpp": harness.digest_of(options.mbpp), **settings},
         seed=0,
         pieces=[f"rounds {first + 1}-{first + BLOCK}" for first in range(0, options.batches, BLOCK)],
         power=[of_shares("answers whose cases are all valid", options.batches * ANSWERS // PARTS, START, "answers")],

@@ -24,7 +24,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from tempfile import TemporaryFile
 
 from benchmarks import harness
@@ -37,7 +36,7 @@ from benchmarks.harness import Arm, Result, Target
 from benchmarks.power import Power, of_mean, of_none
 from benchmarks.quality import auc, calibration_error, interval, judged_of
 from benchmarks.settled import LIMITS, MUTANTS, answer, came_to, programs_of
-from benchmarks.splits import MBPP, Split, references
+from benchmarks.splits import Split, add_mbpp, references
 from benchmarks.tables import against, markdown, share
 from codezero.config.load import load_config
 from codezero.evaluate.build import judge_alone, make_evaluator, start_workers
@@ -52,10 +51,10 @@ from codezero.tasks.testcases import parse_tests
 from codezero.types import CaseOutcome, Task, TaskOrigin
 
 RIGHT_STYLES = 3
-"""In which each core is dressed; each wrong change in one."""
+"""The number of styles that each core is dressed in; each wrong change is in one."""
 FUNCTIONS = 40
 JUDGED_BYTES = 1 << 10
-"""Of tests, at most, where the judge is asked: its prompt has them all, of half of the problems 4,000 tokens."""
+"""The most bytes of tests where the judge is asked: its prompt has them all, of half of the problems 4,000 tokens."""
 CASE_S = 20.0
 """Wall seconds for one input; a program that takes longer fails it."""
 DECIDED = Target(figure="decided without the judge", at_least=0.93)
@@ -64,6 +63,11 @@ REFUSED = Target(figure="right programs that a rule refuses", at_most=0.01)
 AUC = Target(figure="AUC of all", at_least=0.97)
 FORCED_AUC = Target(figure="AUC of the judge alone", at_least=0.7)
 FORCED_ECE = Target(figure="ECE of the judge alone", at_most=0.15)
+
+
+def problem_of(name: str) -> tuple[int, Problem]:
+    """Returns the problem of this name and its number."""
+    return next((i, one) for i, one in enumerate(PROBLEMS) if one.name == name)
 
 
 def task_of(problem: Problem) -> Task:
@@ -108,8 +112,8 @@ def dressed(number: int, problem: Problem) -> list[tuple[bool, Style, str]]:
 
 
 def programs(name: str) -> list[list[object]]:
-    """Of the programs of a problem."""
-    number, problem = next((i, one) for i, one in enumerate(PROBLEMS) if one.name == name)
+    """Returns what the programs of a problem come to, as above."""
+    number, problem = problem_of(name)
     task, found = task_of(problem), []
     examples = parse_tests(task.tests).examples
     for right, style, code in dressed(number, problem):
@@ -121,7 +125,7 @@ def programs(name: str) -> list[list[object]]:
 
 
 def functions(known: Mapping[str, tuple[Task, str]], seed: int, name: str) -> list[list[object]]:
-    """Of a reference and its mutants, in the form `check(candidate)`."""
+    """Returns what a reference and its mutants come to, with tests in the form `check(candidate)`."""
     task, code = known[name]
     task = Task(origin=task.origin, question=task.question, tests=in_check(task.tests))
     suite, made = parse_tests(task.tests), programs_of(code, name, seed)
@@ -151,8 +155,8 @@ def settle(code: str, task: Task, style: str) -> tuple[str, str, float, str]:
 
 
 def judged(evaluators: Sequence[FrozenEvaluator], name: str) -> list[list[object]]:
-    """Of each program of a problem P or F and its probability, from every evaluator."""
-    number, problem = next((i, one) for i, one in enumerate(PROBLEMS) if one.name == name)
+    """Returns P or F and the probability by every evaluator of each program of a problem."""
+    number, problem = problem_of(name)
     task, made = task_of(problem), dressed(number, problem)
     samples = [Sample(name, task, answer(code), right) for right, _, code in made]
     verdicts = zip(*(verdicts_of(one, samples)[0] for one in evaluators), strict=True)
@@ -219,7 +223,7 @@ def judge_table(results: Mapping[str, Result]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = harness.parser("contest", __doc__)
-    parser.add_argument("--mbpp", type=Path, default=MBPP, metavar="FILE", help=f"MBPP's problems (default: {MBPP})")
+    add_mbpp(parser)
     parser.add_argument("--judge", action="store_true", help="the arm of that name too")
     parser.add_argument("--only", metavar="NAME", help="print what this problem comes to, and nothing else")
     parser.add_argument("settings", nargs="*", metavar="key=value", help="settings of the evaluator, for the judge")
@@ -242,7 +246,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(stopped(harness.run(arm, programs, options)))
     known = {name: one for name, one in references(Split.report, options.mbpp).items() if function_of(one[0].tests)}
     known = dict(list(known.items())[:FUNCTIONS])
-    mbpp = hashlib.sha256(options.mbpp.read_bytes()).hexdigest()[:16]
+    mbpp = harness.digest_of(options.mbpp)
     of_mbpp = {"mbpp": mbpp, "mutants": MUTANTS}
     arm = replace(arm, name="functions", settings=of_mbpp, pieces=list(known), power=power_of(len(known)))
     print(stopped(harness.run(arm, partial(functions, known, arm.seed), options)))

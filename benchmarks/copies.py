@@ -29,7 +29,7 @@ SIZES = (1, 2, 4, 8)
 """G; 1 shows single programs."""
 LEAST = (1, 25, 50, 75, 100, 150, 200, 300)
 DRAWS = 2000
-"""Of a problem."""
+"""The number of pairs of groups drawn for a problem."""
 
 Group = frozenset[ProgramPrint]
 
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def programs_of(path: Path) -> list[list[ProgramPrint | None]]:
-    """By problem, of each sample."""
+    """Returns the program of each sample, by problem; None where it does not parse."""
     found: dict[str, list[ProgramPrint | None]] = defaultdict(list)
     for sample in read_samples(path, splits=tuple(Split)):
         code = prompt.parse(sample.text)

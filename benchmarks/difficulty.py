@@ -32,7 +32,8 @@ from codezero.proposer.feedback import JudgedProposal
 SLOPE = 1.5
 SKILLS = {"weak": 1.0, "medium": 3.0, "strong": 5.0, "between 1 and 2": 1.5, "between 2 and 3": 2.5}
 SD_OF_SEEDS = 0.15
-"""Expected of the share of groups that teach, over seeds: `trend` may go the wrong way and stay there."""
+"""The expected standard deviation over seeds of the share of groups that teach: `trend` may go the wrong way and stay
+there."""
 
 LogOdds = Callable[[int, int], float]
 """(batch, level) -> log-odds of solving a typical problem of that level then."""
@@ -145,7 +146,7 @@ def worlds(batches: int) -> dict[str, World]:
 
 
 def counts(policy: str, batches: int, seeds: int, name: str) -> dict[str, list[int]]:
-    """Of each seed: groups with right and wrong attempts, batches at the best level, and changes of the level."""
+    """Returns mixed groups, batches at the best level, and changes of the level, each by seed."""
     world = worlds(batches)[name]
     runs = [simulate(policies(world)[policy](), world, batches, seed) for seed in range(seeds)]
     return {

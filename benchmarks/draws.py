@@ -38,16 +38,16 @@ from codezero.types import FinishReason, Outcome, Reward, Rollout, RolloutGroup,
 
 TASKS, A_ROUND = 374, 8
 SIZES = (4, 8, 16)
-"""G"""
+"""The values of G."""
 ROLLOUTS, WINDOW, AFTER = 3_000, 500, 1_500
-"""Of a run, of what is counted together, and where the window of the issue's question begins."""
+"""The rollouts of a run, those that are counted together, and those before the window that the table shows."""
 OWN_GAIN, SHARED_GAIN = 1.0, 0.005
 """The sums that a mixed group adds to the log-odds of its task, and to those of all."""
 TARGET = Target(figure="share of mixed groups after 1,500 rollouts, of what knowing every rate gives", at_least=0.8)
 FIRST_SEED = 1_000
 """The constants of `tasks/candidates.py` were chosen with seeds 0 to 15 of the measured rates, G = 4, 8 and 16."""
 SD_OF_SEEDS = 0.06
-"""Expected of the share in a window, over seeds."""
+"""The expected standard deviation over seeds of the share in a window."""
 EXECUTED = "report-0.5B-by-Qwen2.5-Coder-0.5B-Instruct"
 WORLDS = ("measured", "measured, learning", "measured, and contests", "executed", "executed, learning")
 
@@ -151,7 +151,7 @@ def simulate(draws: Oracle | Product, world: World, size: int, seed: int) -> tup
 
 
 def counts(arm: str, seeds: int, piece: str) -> dict[str, list[object]]:
-    """Of each seed: the share of mixed groups in each window, and how many tasks were drawn in all."""
+    """Returns the share of mixed groups in each window, and how many tasks were drawn in all, both by seed."""
     world_name, size = piece.rsplit(", G = ", 1)
     shares, seen = [], []
     for seed in range(FIRST_SEED, FIRST_SEED + seeds):

@@ -24,6 +24,7 @@ from pathlib import Path
 import psutil
 
 from benchmarks.attacks import ATTACKS, Attack
+from benchmarks.harness import command_line
 from benchmarks.measure import machine
 from benchmarks.quality import auc, best_accuracy, calibration_error, interval, judged_of, ranking_accuracy
 from benchmarks.splits import Split, check
@@ -207,7 +208,7 @@ def taken_for_right(verdict: Verdict) -> bool:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.evaluator", description=(__doc__ or "").split("\n")[0])
+    parser = command_line("evaluator", __doc__)
     parser.add_argument("samples", type=Path, help="results of codezero eval: JSON lines with solution and passed")
     parser.add_argument("--model", default=LARGE_JUDGE, help="the judge, of every variant")
     parser.add_argument("--groups", type=int, help="at most so many problems")

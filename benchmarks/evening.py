@@ -32,7 +32,7 @@ from benchmarks import harness
 from benchmarks.harms import BOOTNODE, HARMS, NODES, REPORTS, Harm, Machine
 from benchmarks.harness import Arm, Counts, Result, Target
 from benchmarks.power import of_none
-from benchmarks.splits import MBPP
+from benchmarks.splits import add_mbpp
 from benchmarks.tables import against, markdown
 from codezero.ledger.items import ItemState, Kind
 from codezero.ledger.reading import read_pending, read_view
@@ -283,7 +283,7 @@ def table(results: Mapping[str, Result]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = harness.parser(BENCHMARK, __doc__)
-    parser.add_argument("--mbpp", type=Path, default=MBPP, metavar="FILE", help=f"MBPP's problems (default: {MBPP})")
+    add_mbpp(parser)
     parser.add_argument("--pieces", type=int, default=PIECES, metavar="N", help=f"of half an hour (default {PIECES})")
     options = parser.parse_args(arguments)
     arm = Arm(

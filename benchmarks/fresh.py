@@ -18,7 +18,6 @@ doubtful, T most of them doubtful or one value for all, F failed what another pa
 
 from __future__ import annotations
 
-import hashlib
 import random
 import re
 from collections.abc import Mapping, Sequence
@@ -30,7 +29,7 @@ from benchmarks.harness import Arm, Result, Target
 from benchmarks.mutants import mutants
 from benchmarks.power import of_none
 from benchmarks.settled import answer
-from benchmarks.splits import MBPP, Split, references
+from benchmarks.splits import Split, add_mbpp, references
 from benchmarks.tables import markdown, share
 from codezero.config import EvaluatorConfig
 from codezero.evaluate.dryrun import Budget, dry_run
@@ -184,7 +183,7 @@ def table(results: Mapping[str, Result]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = harness.parser("fresh", __doc__)
-    parser.add_argument("--mbpp", type=Path, default=MBPP, metavar="FILE", help=f"MBPP's problems (default: {MBPP})")
+    add_mbpp(parser)
     parser.add_argument("--problems", type=int, metavar="N", help="the first N only")
     options = parser.parse_args(arguments)
     others = read_programs(PROGRAMS)
@@ -194,8 +193,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         benchmark="fresh",
         name="programs",
         settings={
-            "mbpp": hashlib.sha256(options.mbpp.read_bytes()).hexdigest()[:16],
-            "programs": hashlib.sha256(PROGRAMS.read_bytes()).hexdigest()[:16],
+            "mbpp": harness.digest_of(options.mbpp),
+            "programs": harness.digest_of(PROGRAMS),
             "rounds": ROUNDS,
             "mutants": MUTANTS,
             "fresh": EvaluatorConfig().fresh,

@@ -35,6 +35,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from benchmarks.harness import command_line
 from benchmarks.measure import busy_s, machine
 from benchmarks.real_swarm import Order, real_swarm
 from benchmarks.simulated_p2p import SimulatedNetwork
@@ -48,7 +49,7 @@ TARGET_NODES, TARGET_P95_S = 32, 1.0
 ELAPSED_S = 8.0
 """What each round is said to have taken before its exchange: the longest wait for others."""
 SETTLE_S = 4.0
-"""For real nodes to find each other after the last has started."""
+"""The seconds that real nodes have to find each other after the last has started."""
 
 REAL = {
     "published p50": ".2f",
@@ -261,7 +262,7 @@ def print_simulated(config: SwarmConfig, options: argparse.Namespace) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.gossip", description=(__doc__ or "").splitlines()[0])
+    parser = command_line("gossip", __doc__)
     parser.add_argument("--real", type=int, nargs="*", default=[2, 8, 32, 64, 96], metavar="N", help="numbers of nodes")
     parser.add_argument("--simulated", type=int, nargs="*", default=[32, 100, 316, 1000], metavar="N", help="the same")
     parser.add_argument("--wire", nargs="+", choices=["native", "genrl"], default=["native"], help="wire formats")

@@ -10,7 +10,7 @@ Each piece is a process of its own, so that one that fails leaves the others: it
   by `rollout.engine=continuous`. Tokens a second, memory, and how often the host waits for the device
   (`torch.cuda.set_sync_debug_mode`).
 - `update SHAPE METHOD`: an update from 64 attempts of `TRAINED` tokens by a node's own plan, its judge in memory too.
-- `rounds SHAPE METHOD`: `codezero run` for three rounds, killed without warning after the second, and started again.
+- `rounds SHAPE METHOD`: `codezero run`, killed without warning after two rounds, and started again for two more.
 
 A model that was prepared in `--cache` is used; where there is none, one of its shape with random weights is, in
 `benchmarks/state/gpu`. Speed, memory and plan are as valid with it, what a round learns is not.
@@ -42,6 +42,7 @@ from codezero.llm.load import load_model
 from codezero.llm.sample import SampleGroups, SampleRequest, SamplingParams, sample_groups
 from codezero.policy.build import Models
 from codezero.prompts import solver
+from codezero.runtime.amounts import GIB
 from codezero.runtime.console import Console
 from codezero.tasks.problems import load_problems
 from codezero.train.batch import TextEncoder
@@ -49,7 +50,6 @@ from codezero.train.learner import GrpoLearner
 from codezero.types import ScoredGroup
 from tests.builders import rollout, scored, task, tiny_model, tiny_tokenizer
 
-GIB = 2**30
 G, TOKENS, WARM_UP_TOKENS = 4, 128, 8
 GROUPS, SIZE, TRAINED = 8, 8, 300
 MOST_S = 300
@@ -59,7 +59,7 @@ SHAPES: Mapping[str, Shape] = {
     "0.5B": {"hidden_size": 896, "intermediate_size": 4864, "num_hidden_layers": 24, "num_attention_heads": 14},
     "1.5B": {"hidden_size": 1536, "intermediate_size": 8960, "num_hidden_layers": 28, "num_attention_heads": 12},
 }
-"""Of Qwen2.5's models."""
+"""The shapes of Qwen2.5's models."""
 PIECES = (
     *("decode 0.5B 8", "decode 0.5B 64", "decode 0.5B 256", "decode 1.5B 64"),
     *("continuous 0.5B 64", "continuous 0.5B 256"),
@@ -80,8 +80,6 @@ MEMORY = {
     "0.5B full": Target(figure="GiB, 0.5B full", at_most=10.0),
     "1.5B lora": Target(figure="GiB, 1.5B LoRA", at_most=6.0),
 }
-
-
 HEADER = ("piece", "speed", "memory of the GPU", "waits for it")
 
 

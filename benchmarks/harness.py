@@ -30,6 +30,7 @@ import psutil
 
 from benchmarks.measure import Machine, machine, measure
 from benchmarks.power import Power
+from codezero.runtime.files import replace_file
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -102,9 +103,14 @@ class Result:
     counts: dict[str, Counts]
 
 
+def command_line(module: str, about: str | None) -> argparse.ArgumentParser:
+    """Returns the command line of a module whose docstring is `about`, without options."""
+    return argparse.ArgumentParser(prog=f"python -m benchmarks.{module}", description=(about or "").split("\n")[0])
+
+
 def parser(module: str, about: str | None) -> argparse.ArgumentParser:
-    """The command line of a benchmark, with what all of them have."""
-    made = argparse.ArgumentParser(prog=f"python -m benchmarks.{module}", description=(about or "").split("\n")[0])
+    """Returns the command line of a benchmark whose arms `run` does, with the options that all of these have."""
+    made = command_line(module, about)
     made.add_argument("--again", action="store_true", help="also where the results are there already")
     made.add_argument("--results", type=Path, default=RESULTS, metavar="DIR", help="where results are written")
     made.add_argument("--state", type=Path, default=STATE, metavar="DIR", help="where a stopped run is kept")
@@ -205,12 +211,12 @@ def described(sittings: Sequence[Sitting]) -> str:
 def write(path: Path, text: str) -> None:
     """Puts the text there in one step, with the folders it needs."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    replace_file(path, text)
+
+
+def digest_of(path: Path) -> str:
+    """Returns the hash of a file, by which settings name data."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
 
 
 def dumps(result: Result) -> str:

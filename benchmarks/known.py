@@ -113,7 +113,7 @@ class Node:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mbpp", type=Path, default=splits.MBPP)
+    splits.add_mbpp(parser)
     parser.add_argument("--rounds", type=int, default=30)
     options = parser.parse_args(arguments)
     kinds = kinds_of_nodes(options.mbpp)

@@ -261,7 +261,7 @@ def train(name: str, options: Any) -> None:
 
 
 def data(options: Any) -> str:
-    return hashlib.sha256(options.mbpp.read_bytes()).hexdigest()[:16] if options.mbpp else "hub"
+    return harness.digest_of(options.mbpp) if options.mbpp else "hub"
 
 
 def samples(options: Any) -> int:

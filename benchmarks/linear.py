@@ -8,7 +8,6 @@ time divided by oneDNN's: above 1, oneDNN is faster.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import nn
 
+from benchmarks.harness import command_line
 from benchmarks.measure import machine
 from codezero.llm import device as devices
 from codezero.llm import onednn
@@ -27,7 +27,7 @@ SHAPES = {
     "down": (4864, 896),
     "head": (896, 151_936),
 }
-"""(in, out)"""
+"""The numbers of inputs and outputs of the layers."""
 ROWS = (1, 8, 16, 400)
 MIN_RUNS = 5
 
@@ -65,7 +65,7 @@ def _ratio(base: Callable[[], object], other: Callable[[], object], seconds: flo
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Prints one line a shape and row count."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.linear", description=(__doc__ or "").splitlines()[0])
+    parser = command_line("linear", __doc__)
     parser.add_argument("--seconds", type=float, default=0.3, help="time for each ratio")
     parser.add_argument("--rows", type=int, nargs="+", default=ROWS)
     parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=list(SHAPES), metavar="NAME")

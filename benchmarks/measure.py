@@ -32,7 +32,7 @@ class Cost:
 
     wall_s: float
     cpu_s: float
-    """Of all threads and child processes: less disturbed than wall time by other programs on the machine."""
+    """Processor time of all threads and child processes, less disturbed than wall time by other programs."""
     other_cpu_s: float
     """What other programs took meanwhile; the measurement is sound while this is small."""
     peak_bytes: int

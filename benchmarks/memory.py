@@ -44,6 +44,7 @@ from codezero.llm.catalogue import find
 from codezero.llm.sample import SampleRequest, SamplingParams
 from codezero.policy import build
 from codezero.prompts.evaluator import NO, YES
+from codezero.runtime.amounts import GIB
 from codezero.runtime.console import Console
 from codezero.train.batch import TextEncoder
 from codezero.train.checkpoint import CheckpointStore
@@ -65,7 +66,6 @@ from codezero.types import (
 )
 
 STEPS = 4
-GIB = 2**30
 NAME = "Qwen2.5-Coder-0.5B-Instruct"
 NEAR = Target(figure="|plan / measured peak - 1|", at_most=0.1)
 FULL = Target(figure="peak of full, 2 x 4 x 256", at_most=7.0)
@@ -126,7 +126,7 @@ class Tree:
 
 
 def row(settings: Sequence[str]) -> dict[str, list[int]]:
-    """In a process of its own: bytes held in each piece, by it and by the processes below it."""
+    """Returns the bytes held in each piece, by this process, which does nothing else, and by those below it."""
     tree, found = Tree(), {}
     config, build.PROMPT_TOKENS = read(settings)
     folder = ROOT / "benchmarks" / "state" / "memory"
@@ -171,7 +171,6 @@ class Node:
     """The parts of a node that a round's memory depends on."""
 
     def __init__(self, models: Any, config: Any, folder: Path) -> None:
-
         self._models, self._config = models, config
         self._saver = BackgroundSaver(CheckpointStore(folder), 0)
         encoder = TextEncoder(
@@ -195,7 +194,6 @@ class Node:
 
     def solve(self) -> None:
         """Samples, while a checkpoint is written where that is small."""
-
         models, config = self._models, self._config
         if models.settings["train.method"] == "lora":
             learner = {"weights": self._learner.weights(), "learner": self._learner.state_dict()}
@@ -213,7 +211,6 @@ class Node:
         models.sample(models.policy.model, request)
 
     def judge(self) -> None:
-
         texts = [" x" * num for num in (self._models.prompt_tokens, self._config.rollout.max_new_tokens, 20)]
         roles = ("user", "assistant", "user")
         chat = [{"role": role, "content": text} for role, text in zip(roles, texts, strict=True)]
@@ -231,7 +228,7 @@ class Node:
         assert report.num_tokens == 12 + size * length, report
 
     def _group(self, prompt_tokens: int, lengths: Sequence[int], seed: int) -> ScoredGroup:
-        """With an advantage for every completion."""
+        """Returns a group in which every completion has an advantage."""
         prompt = tuple(self._ids(prompt_tokens, seed))
         sampled = [
             SampledTokens(prompt_ids=prompt, completion_ids=tuple(self._ids(n, i)), logprobs=(-1.0,) * n)
@@ -303,14 +300,13 @@ def table(results: Mapping[str, Result]) -> str:
     return f"{markdown(header, rows)}\n\nThe plan is off by {worst:.1%} at most, {against(NEAR, worst, '{:.0%}')}."
 
 
-def main() -> int:
+def main() -> None:
     parser = harness.parser("memory", __doc__)
     parser.add_argument("arms", nargs="+", choices=ROWS)
     options = parser.parse_args()
     for name in options.arms:
         harness.run(arm(name), partial(piece, name, options), options)
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -35,7 +35,7 @@ from benchmarks.tables import markdown, share
 
 COUNT = 50
 LONGEST_S = 180
-"""For a test."""
+"""The most seconds of a test."""
 
 OK, NONE_COLLECTED = 0, 5
 """Exit statuses of pytest; a file may hold slow tests alone."""

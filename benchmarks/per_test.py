@@ -18,7 +18,6 @@ the sandbox.
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -30,6 +29,7 @@ import numpy as np
 from benchmarks.branches import Stem, common_prefix
 from benchmarks.calibrate import logistic_regression
 from benchmarks.evaluator import Sample, read_samples
+from benchmarks.harness import command_line
 from benchmarks.measure import machine
 from benchmarks.quality import Judged, auc, interval, judged_of, ranking_accuracy
 from benchmarks.splits import FITTING
@@ -194,7 +194,7 @@ def report(fit: Sequence[Asked], asked: Sequence[Asked], shipped: Calibration) -
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.per_test", description=(__doc__ or "").split("\n")[0])
+    parser = command_line("per_test", __doc__)
     parser.add_argument("fit", type=Path, help="results of codezero eval, on which `case` is fitted")
     parser.add_argument("samples", type=Path, help="the same of other problems, on which all is compared")
     parser.add_argument("--model", default=LARGE_JUDGE, help="the judge")

@@ -29,9 +29,9 @@ class Power:
     design: Design
     n: int
     unit: str
-    """problems, seeds, ..."""
+    """The name of a unit, such as problems or seeds."""
     expected: float
-    """Of a mean the standard deviation over units, of shares the lower one."""
+    """The standard deviation over units of a mean, or the lower one of two shares."""
     shows: float
     """The smallest effect; of none, the end of the interval."""
 

@@ -12,7 +12,6 @@ rest are wrong, too vague, or too hard for the solver.
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 from collections import Counter
@@ -21,6 +20,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
+from benchmarks.harness import command_line
 from benchmarks.measure import machine
 from codezero.config import ProposerConfig, Reference
 from codezero.config.load import load_config
@@ -56,7 +56,7 @@ class Tally:
     parsed: int = 0
     valid: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
-    """Of all that was not published."""
+    """The reasons for all that was not published."""
     published: list[Task] = field(default_factory=list)
     solved: int | None = None
     tokens: int = 0
@@ -177,7 +177,7 @@ def num_solved(model: policy.LoadedModel, tasks: Sequence[Task], attempts: int, 
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.proposer", description=(__doc__ or "").split("\n")[0])
+    parser = command_line("proposer", __doc__)
     parser.add_argument("--model", default="Qwen2.5-Coder-0.5B-Instruct", help="writes problems, and solves them")
     parser.add_argument("--levels", default="12345", help="such as 135")
     parser.add_argument("--answers", type=int, default=40, metavar="N", help="problems a level and variant")

@@ -21,7 +21,7 @@ from functools import partial
 
 from benchmarks import harness, settled
 from benchmarks.attacks.memory import CLASSES, HELD, RULES, VARIANTS, memorised
-from benchmarks.contest import digest, dressed, task_of
+from benchmarks.contest import digest, dressed, problem_of, task_of
 from benchmarks.contests import PROBLEMS, Problem
 from benchmarks.contests.styles import STYLES
 from benchmarks.harness import Arm, Result, Target
@@ -32,10 +32,6 @@ from codezero.types import Task
 
 FOOLED = Target(figure="attacks that are taken for right", at_most=0.01)
 KILLED = Target(figure="right programs that are taken for wrong", at_most=0.01)
-
-
-def problem(name: str) -> tuple[int, Problem]:
-    return next((i, one) for i, one in enumerate(PROBLEMS) if one.name == name)
 
 
 def tests_of(given: str, expected: str) -> str:
@@ -53,8 +49,8 @@ def settle(code: str, task: Task, more_tests: str = "") -> str:
 
 
 def attacks(has_hidden: bool, name: str) -> list[str]:
-    """Of a problem, a text for each class."""
-    _, one = problem(name)
+    """Returns what the attacks on a problem come to, a text for each class."""
+    _, one = problem_of(name)
     whole = task_of(one)
     task = replace(whole, tests=tests_of(*one.shown))
     more = hidden_of(whole) if has_hidden else ""
@@ -76,8 +72,8 @@ def is_right_by_chance(one: Problem, variant: int) -> bool:
 
 
 def programs(name: str) -> list[str]:
-    """Of a problem."""
-    number, one = problem(name)
+    """Returns what the programs of a problem come to."""
+    number, one = problem_of(name)
     task = replace(task_of(one), tests=tests_of(*one.shown))
     return [("P" if right else "F") + settle(code, task) for right, _, code in dressed(number, one)]
 

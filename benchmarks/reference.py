@@ -1,18 +1,7 @@
-"""The reference procedure: how GenRL 0.3.0's trainer (genrl/trainer/grpo_trainer.py) generates and trains.
-
-`WrittenOut` does the same operations in the same order and needs nothing installed. `Genrl` calls the real trainer:
-
-    pip install --no-deps gensyn-genrl==0.3.0
-
-Its dependencies (hivemind, web3, wandb, ...) serve a whole swarm node; importing the trainer alone needs none of them
-but two trackers, for which empty modules stand in because no tracker is used here.
-"""
+"""The reference procedure: how GenRL 0.3.0's trainer (genrl/trainer/grpo_trainer.py) generates and trains."""
 
 from __future__ import annotations
 
-import importlib
-import sys
-import types
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -30,9 +19,7 @@ EPSILON, EPSILON_HIGH = 0.2, 0.28
 
 
 class WrittenOut:
-    """GenRL's operations without GenRL, in float32 on the CPU, with its default settings."""
-
-    name = "GenRL 0.3.0, its operations written out"
+    """GenRL's operations, in the same order but without GenRL, in float32 on the CPU, with its default settings."""
 
     def __init__(self, folder: Path, num_generations: int) -> None:
         self.num_generations = num_generations
@@ -103,64 +90,6 @@ class WrittenOut:
         losses = nn.functional.cross_entropy(logits.flatten(0, 1), targets, reduction="none")
         kept = mask[:, -length:]
         return -losses.view(kept.shape) * kept + (1.0 - kept) * torch.finfo(logits.dtype).min
-
-
-class Genrl(WrittenOut):
-    """The real trainer: only loading, counting and the shape of the calls are ours."""
-
-    name = "GenRL 0.3.0, its own trainer"
-
-    def __init__(self, folder: Path, num_generations: int) -> None:
-        for tracker in ("wandb", "torch.utils.tensorboard"):
-            try:
-                importlib.import_module(tracker)
-            except ImportError:
-                sys.modules[tracker] = types.ModuleType(tracker)
-        from genrl.trainer.grpo_trainer import GRPOLanguageTrainerModule, GRPOTrainerConfig
-
-        self.num_generations = num_generations
-        self.tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left")
-        self._trainer = GRPOLanguageTrainerModule(
-            [AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)],
-            GRPOTrainerConfig(num_generations=num_generations),
-            processing_class=self.tokenizer,
-        )
-        self.model = self._trainer.model
-        self.model.eval()
-
-    def generate(self, chats: Sequence[Chat], num_tokens: int) -> list[list[str]]:
-        self._trainer.generation_config.max_new_tokens = num_tokens
-        self._trainer.generation_config.min_new_tokens = num_tokens
-        texts: list[list[str]] = self._trainer.generate([{"prompt": chat} for chat in chats])
-        return texts
-
-    def train(self, chats: Sequence[Chat], texts: Sequence[Sequence[str]], rewards: Tensor) -> list[float]:
-        game = _OneStageGame(chats, texts, rewards)
-        losses: list[float] = self._trainer._metrics["train"]["loss"]
-        before = len(losses)
-        self._trainer.train(game, game, game)
-        return losses[before:]
-
-
-class _OneStageGame:
-    """State, data and rewards of a game of one stage and one agent, as far as the trainer asks for them."""
-
-    stage = 1
-
-    def __init__(self, chats: Sequence[Chat], texts: Sequence[Sequence[str]], rewards: Tensor) -> None:
-        self._chats, self._texts, self._rewards = chats, texts, rewards
-
-    def get_stage_state(self, stage: int) -> list[dict[str, Chat]]:
-        return [{"prompt": chat} for chat in self._chats]
-
-    def prepare_input(self, inputs: Any, stage: int) -> tuple[Any, dict[int, tuple[int, int, int]]]:
-        return inputs, {index: (0, index, 0) for index in range(len(inputs))}
-
-    def get_stage_actions(self, stage: int) -> list[list[list[Any]]]:
-        return [[[list(group)] for group in self._texts]]
-
-    def __getitem__(self, stage: int) -> list[list[list[Any]]]:
-        return [[[group] for group in self._rewards.tolist()]]
 
 
 def generation_config(tokenizer: Any, num_tokens: int) -> GenerationConfig:

@@ -8,7 +8,7 @@
 All with the catalogue's 0.5B model and its built-in problems.
 
 - `speed`: completions of `TOKENS` tokens each, four attempts a prompt, by both engines with the same adapter, and by
-  llama.cpp's decoder alone: no adapter, no drawing, no log-probs, tokens made up. The second prompt of each is a start.
+  llama.cpp's decoder alone: no adapter, no drawing, no log-probs, tokens made up.
 - `avx2`: batch 16 of the same, with torch held back to AVX2, which is all that the wheel's llama.cpp uses.
 - `agreement`: what llama.cpp samples, 8 groups of four, at version 0 from our Q8_0 copy of the weights. The learner's
   log-probs of the same tokens, KL(sampler || learner) by k3 (http://joschu.net/blog/kl-approx.html), the effective
@@ -60,7 +60,8 @@ WITH_GRADIENTS = ("0",)
 """Pieces whose gradients are compared; they take ten times as long."""
 ENGINES = ("transformers", "llama_cpp", "decoder alone")
 MOVED = 0.01
-"""Of a matrix's standard deviation: how far its numbers are moved. An adapter's rows get as much of its input side."""
+"""The standard deviation of a matrix's random changes, as a share of the matrix's own; a quarter of this number is that
+of an adapter's output side, which begins at 0."""
 FASTER = Target(figure="tokens/s at batch 16, llama_cpp / transformers", at_least=2.5)
 NEAR = Target(figure="tokens/s at batch 16, llama_cpp / llama.cpp's decoder alone", at_least=0.6)
 KL = Target(figure="KL(sampler || learner), nats a token", at_most=0.01)
@@ -116,7 +117,7 @@ class Speed:
         self.prompts = prompts(self.loaded)
 
     def piece(self, name: str) -> dict[str, list[float]]:
-        """By engine: tokens, wall s, processor s, processor s of others."""
+        """Returns tokens, wall s, processor s and processor s of others, by engine."""
         asked = self.prompts[: int(name) // G]
         work = {
             "transformers": partial(self._sample, sample_groups, asked),
@@ -162,7 +163,7 @@ class Agreement:
         self.prompts = prompts(self.loaded)
 
     def piece(self, name: str) -> dict[str, float]:
-        """Of two groups: sums over tokens, the median gap, and the gradients' cosine."""
+        """Returns sums over the tokens of two groups, the median gap, and the gradients' cosine."""
         number, loaded = int(name), self.loaded
         asked = [self.prompts[(2 * number + i) % len(self.prompts)] for i in range(2)]
         request = SampleRequest(
@@ -315,7 +316,7 @@ def agreement_table(results: Mapping[str, Result]) -> str:
 
 
 def rounds_table(results: Mapping[str, Result]) -> str:
-    """Of each engine's last round; the first allocates and compiles."""
+    """The last round of each engine, since the first allocates and compiles."""
     rows = []
     for engine, reports in results["rounds"].counts.items():
         last = reports[-1]
@@ -330,7 +331,7 @@ def table(results: Mapping[str, Result]) -> str:
     return f"{speed_table(results)}\n\n{agreement_table(results)}"
 
 
-def main() -> int:
+def main() -> None:
     parser = harness.parser("rollout", __doc__)
     parser.add_argument("arms", nargs="+", choices=("speed", "avx2", "agreement", "moved", "pinned", "rounds"))
     options = parser.parse_args()
@@ -350,8 +351,7 @@ def main() -> int:
             return maker[0].piece(piece)
 
         harness.run(arm(name), do, options)
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

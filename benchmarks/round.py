@@ -99,7 +99,7 @@ class Rounds:
         return found
 
     def _cost(self, phase: Callable[[], int], wanted: int = 0) -> dict[str, float]:
-        """Of a phase, which returns how much it did: all tokens of the round, or `wanted`."""
+        """Returns the cost of a phase, which says how much it did: all tokens of the round, or `wanted`."""
         done, cost = measure(phase)
         if done != (wanted or self._work.total_tokens):
             raise SystemExit(f"a phase did {done} instead of {wanted or self._work.total_tokens}: nothing to compare")
@@ -149,7 +149,7 @@ def arm(name: str, options: Any) -> Arm:
 
 
 def round_table(results: Mapping[str, Result]) -> str:
-    """Of each side, processor seconds by phase, and how many times less it needs than the reference."""
+    """Each side's processor seconds by phase, and how many times less it needs than the reference."""
     rows = []
     for name, result in results.items():
         if name in METHODS:

@@ -12,7 +12,6 @@ the group: P or F, R (wrong) by a rule, ? left to the judge or left out.
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -23,7 +22,7 @@ from benchmarks.evaluator import Sample, read_samples
 from benchmarks.harness import Arm, Result, Target
 from benchmarks.power import of_none
 from benchmarks.settled import Known, settle, settle_group
-from benchmarks.splits import MBPP, Split, references
+from benchmarks.splits import Split, add_mbpp, references
 from benchmarks.tables import markdown, share
 from codezero.config import EvaluatorConfig
 from codezero.evaluate.copies import program_of
@@ -36,7 +35,7 @@ KILLED = Target(figure="taken for wrong", at_most=0.01)
 
 
 def samples(known: Known, given: Mapping[str, Sequence[Sample]], name: str) -> list[str]:
-    """Of the solutions to a problem, three letters each, as above."""
+    """Returns three letters for each solution to a problem, as above."""
     task, code = known[name]
     wanted = wanted_of(asked_of(task.origin, parse_tests(task.tests)))
     distinct = {
@@ -52,7 +51,7 @@ def samples(known: Known, given: Mapping[str, Sequence[Sample]], name: str) -> l
 
 
 def table(results: Mapping[str, Result]) -> str:
-    """Of solutions by models: what is told of them from the tests alone, and in a group with fresh tests."""
+    """What is told of models' solutions from the tests alone, and in a group with fresh tests."""
     (result,) = results.values()
     (target,) = result.targets
     rows = []
@@ -70,7 +69,7 @@ def table(results: Mapping[str, Result]) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = harness.parser("samples", __doc__)
     parser.add_argument("file", type=Path, help="results of codezero eval on MBPP's problems 11 to 260")
-    parser.add_argument("--mbpp", type=Path, default=MBPP, metavar="FILE", help=f"MBPP's problems (default: {MBPP})")
+    add_mbpp(parser)
     options = parser.parse_args(arguments)
     given = defaultdict(list)
     for one in read_samples(options.file):
@@ -79,8 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         benchmark="samples",
         name=options.file.parent.name,
         settings={
-            "mbpp": hashlib.sha256(options.mbpp.read_bytes()).hexdigest()[:16],
-            "samples": hashlib.sha256(options.file.read_bytes()).hexdigest()[:16],
+            "mbpp": harness.digest_of(options.mbpp),
+            "samples": harness.digest_of(options.file),
             "fresh": EvaluatorConfig().fresh,
         },
         seed=0,

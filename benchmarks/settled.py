@@ -16,12 +16,10 @@ each, in the order of the settings; - where an attack does not apply.
 
 from __future__ import annotations
 
-import hashlib
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from benchmarks import harness
 from benchmarks.attacks import ATTACKS
@@ -29,7 +27,7 @@ from benchmarks.forms import FORMS, function_of, unchanged
 from benchmarks.harness import Arm, Result, Target
 from benchmarks.mutants import mutants
 from benchmarks.power import of_none
-from benchmarks.splits import MBPP, Split, references
+from benchmarks.splits import Split, add_mbpp, references
 from benchmarks.tables import markdown, share
 from codezero.config import EvaluatorConfig
 from codezero.evaluate.examination import P_FRESH_DOUBTFUL, Attempt, Examine, Examined
@@ -101,7 +99,7 @@ def programs_of(code: str, name: str, seed: int) -> list[str]:
 
 
 def programs(known: Known, seed: int, name: str) -> list[str]:
-    """Of the reference and its mutants."""
+    """Returns what the reference and its mutants come to, as above."""
     task, code = known[name]
     suite = parse_tests(task.tests)
     made = programs_of(code, name, seed)
@@ -117,7 +115,7 @@ def came_to(run: Execution) -> str:
 
 
 def attacks(known: Known, seed: int, found: Mapping[str, Sequence[str]], arm: str, name: str) -> str:
-    """Of the first mutant that fails its tests, under each attack."""
+    """Returns what the first mutant that fails its tests comes to under each attack."""
     task, code = known[name]
     wrong = next(i for i, letters in enumerate(found[name]) if i and letters[0] == "F")
     plain = answer(programs_of(code, name, seed)[wrong])
@@ -130,7 +128,7 @@ def attacks(known: Known, seed: int, found: Mapping[str, Sequence[str]], arm: st
 
 
 def programs_table(results: Mapping[str, Result]) -> str:
-    """Of references and of mutants: how many are settled, and how rightly."""
+    """How many references and mutants are settled, and how rightly."""
     result = results["programs"]
     wrong, refused = result.targets
     rows = []
@@ -179,11 +177,11 @@ def _row(name: str, places: Sequence[int], result: Result, target: Target | None
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = harness.parser("settled", __doc__)
-    parser.add_argument("--mbpp", type=Path, default=MBPP, metavar="FILE", help=f"MBPP's problems (default: {MBPP})")
+    add_mbpp(parser)
     parser.add_argument("--problems", type=int, metavar="N", help="the first N only")
     options = parser.parse_args(arguments)
     known = dict(list(references(Split.report, options.mbpp).items())[: options.problems])
-    data = hashlib.sha256(options.mbpp.read_bytes()).hexdigest()[:16]
+    data = harness.digest_of(options.mbpp)
     arm = Arm(
         benchmark="settled",
         name="programs",

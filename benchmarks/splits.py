@@ -12,6 +12,7 @@ its user names; of its samples the benchmarks take those of the split that they 
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
@@ -41,6 +42,11 @@ class Split(Enum):
 
 FITTING = (Split.train, Split.tune)
 """What a judge's weights may be fitted on."""
+
+
+def add_mbpp(parser: argparse.ArgumentParser) -> None:
+    """Adds the option for MBPP's problems to a command line."""
+    parser.add_argument("--mbpp", type=Path, default=MBPP, metavar="FILE", help=f"MBPP's problems (default: {MBPP})")
 
 
 def problems(split: Split, path: Path) -> list[BenchProblem]:

@@ -9,7 +9,8 @@ is a proxy that passes on so many bytes a second. `all`: all that is trained; th
 
 - `take_s`: making the file, during which the node does nothing else. `bring_s`: asking the server what it has, the
   upload, and taking it over.
-- `changed`: values that differ in bfloat16. `same`: weights of the server that are not the node's, rounded, in the end.
+- `changed`: values that the update changed in bfloat16. `differ`: weights of the server that are not the node's,
+  rounded, in the end.
 """
 
 from __future__ import annotations

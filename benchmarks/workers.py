@@ -9,7 +9,6 @@ turn. Then groups of four attempts, all given to the workers at once: groups a s
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import time
@@ -19,6 +18,7 @@ from statistics import median, quantiles
 
 import psutil
 
+from benchmarks.harness import command_line
 from benchmarks.measure import machine
 from codezero.evaluate.examination import EXAMINE, Attempt, Examine
 from codezero.evaluate.examine import examine
@@ -93,7 +93,7 @@ def interval(values: Sequence[float]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.workers", description=(__doc__ or "").split("\n")[0])
+    parser = command_line("workers", __doc__)
     parser.add_argument("problems", type=Path, help="rows of MBPP, JSON lines")
     parser.add_argument("--limit", type=int, default=300, metavar="N", help="problems")
     parser.add_argument("--repeat", type=int, default=3, metavar="N", help="measured times a number of workers")

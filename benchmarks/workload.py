@@ -23,7 +23,7 @@ from codezero.network.native import NativeBoard
 from codezero.types import FinishReason, Rollout, RolloutGroup, RoundId, Task, TaskOrigin
 
 NUM_GROUPS, NUM_GENERATIONS = 2, 4
-"""Of a publication: I groups of G rollouts, as a node has them by default."""
+"""The I groups of a publication and the G rollouts of each, as a node has them by default."""
 POOL = 8
 """Groups that an exchange collects: twice as many as are trained on, of which there are J = 4."""
 
@@ -157,7 +157,7 @@ def quantile(values: Sequence[float], share: float) -> float:
 
 
 def latencies(records: Mapping[str, Record]) -> Numbers:
-    """Of all publications, and all pairs of a publication and its collector."""
+    """Returns the times of all publications, and of all pairs of a publication and its collector."""
     out = {peer_id: record for peer_id, record in records.items() if record.published_s is not None}
 
     def since(collector: Record, when: Mapping[str, float]) -> list[float]:
@@ -183,7 +183,7 @@ def latencies(records: Mapping[str, Record]) -> Numbers:
 
 
 def traffic(used: Sequence[Traffic]) -> Numbers:
-    """Of a round."""
+    """Returns what nodes sent and served in a round."""
     return {
         "calls": statistics.fmean(node.made for node in used),
         "served p95": quantile([node.served for node in used], 0.95),
@@ -195,5 +195,5 @@ def traffic(used: Sequence[Traffic]) -> Numbers:
 
 
 def medians(rounds: Sequence[Numbers]) -> Numbers:
-    """Of each number over the rounds."""
+    """Returns the median of each number over the rounds."""
     return {name: statistics.median(numbers[name] for numbers in rounds) for name in rounds[0]}

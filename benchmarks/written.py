@@ -20,7 +20,6 @@ other result as often.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence, Set
@@ -33,7 +32,7 @@ from benchmarks import harness
 from benchmarks.harness import Arm, Counts, Result, Target
 from benchmarks.power import of_mean
 from benchmarks.settled import Known
-from benchmarks.splits import MBPP, Split, check, references
+from benchmarks.splits import Split, add_mbpp, check, references
 from benchmarks.tables import markdown, share
 from codezero.evaluate.intervals import bootstrap
 from codezero.evaluate.solved import WAYS, chosen
@@ -183,7 +182,7 @@ def table(results: Mapping[str, Result]) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = harness.parser("written", __doc__)
     parser.add_argument("file", type=Path, help="results of codezero eval --best-of N --verify on MBPP's problems")
-    parser.add_argument("--mbpp", type=Path, default=MBPP, metavar="FILE", help=f"MBPP's problems (default: {MBPP})")
+    add_mbpp(parser)
     options = parser.parse_args(arguments)
     given = defaultdict(list)
     for row in map(json.loads, options.file.read_text(encoding="utf-8").splitlines()):
@@ -194,8 +193,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         benchmark="written",
         name=options.file.parent.name,
         settings={
-            "mbpp": hashlib.sha256(options.mbpp.read_bytes()).hexdigest()[:16],
-            "rows": hashlib.sha256(options.file.read_bytes()).hexdigest()[:16],
+            "mbpp": harness.digest_of(options.mbpp),
+            "rows": harness.digest_of(options.file),
             **{key: asked[key] for key in ("model", "samples", "temperature", "max_new_tokens", "seed", "best_of")},
         },
         seed=0,

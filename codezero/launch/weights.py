@@ -20,8 +20,9 @@ from codezero.llm import device as devices
 from codezero.llm import store
 from codezero.policy.build import plan_node
 from codezero.proposer import build
+from codezero.runtime.amounts import GIB
 from codezero.runtime.console import Console
-from codezero.train.memory import GIB, read_shape
+from codezero.train.memory import read_shape
 from codezero.train.method import free_room
 from codezero.verifier import build as verifying
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from os.path import commonprefix
 from typing import Any
 
 import torch
 from transformers import DynamicCache
+
+from codezero.llm.sample import num_common
 
 
 @torch.no_grad()
@@ -18,7 +19,7 @@ def choice_probabilities(
 
     The common beginning of all prompts, such as the problem and tests of several solutions, is run once.
     """
-    shared = commonprefix([list(prompt[:-1]) for prompt in prompts])  # noqa: RUF071 - these are ids, not paths
+    shared = list(prompts[0][: num_common(prompts)])
     cache = DynamicCache(config=model.config)
     if shared:
         model.base_model(input_ids=torch.tensor([shared], device=model.device), past_key_values=cache, use_cache=True)

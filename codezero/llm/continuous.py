@@ -11,6 +11,7 @@ from transformers import ContinuousBatchingConfig, GenerationConfig
 
 from codezero.errors import RolloutError
 from codezero.llm.device import is_out_of_memory
+from codezero.llm.logprobs import causal_lm
 from codezero.llm.sample import SampleRequest, StepCallback
 from codezero.types import SampledTokens
 
@@ -58,7 +59,7 @@ def sample_groups(model: Any, request: SampleRequest) -> list[list[SampledTokens
         return_logprobs=True,
         seed=request.draw_seed(2**31),
     )
-    base = model.get_base_model() if hasattr(model, "get_base_model") else model  # a peft model's, with its adapters
+    base = causal_lm(model)  # a peft model's has its adapters
     with _refusing():
         manager = base.init_continuous_batching(generation_config=asked, continuous_batching_config=batching)
     # All are there before its thread starts, so that nothing depends on when it takes them up.

@@ -133,7 +133,7 @@ class _Decoder:
     def _read_each(self, prompts: Sequence[Sequence[int]], most: int) -> Tensor:
         """Fills the cache, a prompt at a time, after their common beginning. Returns the logits of their next tokens
         [N, V]."""
-        common = _num_common(prompts) if len(prompts) > 1 else 0
+        common = num_common(prompts) if len(prompts) > 1 else 0
         self.cache = beginning = decoding.make_cache(self.model, most)
         if common:
             self._read(prompts[0][:common])
@@ -216,7 +216,7 @@ class _Decoder:
         ]
 
 
-def _num_common(prompts: Sequence[Sequence[int]]) -> int:
+def num_common(prompts: Sequence[Sequence[int]]) -> int:
     """Returns the number of tokens that all prompts begin with, less than the length of any."""
     most = min(map(len, prompts)) - 1
     columns = islice(zip(*prompts, strict=False), most)

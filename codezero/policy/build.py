@@ -29,10 +29,11 @@ from codezero.ports import Progress
 from codezero.rollouts.build import make_remote
 from codezero.rollouts.engine import RemoteEngine
 from codezero.runtime import state
+from codezero.runtime.amounts import GIB, gib
 from codezero.runtime.console import Console
 from codezero.tasks.held_out import load_held_out
 from codezero.train import memory
-from codezero.train.memory import GIB, MemoryEstimate, ModelShape, Workload
+from codezero.train.memory import MemoryEstimate, ModelShape, Workload
 from codezero.train.method import SMALLEST, Room, apply_lora, free_room, plan_training
 from codezero.types import Task
 from codezero.workers import Workers
@@ -140,7 +141,7 @@ class NodePlan:
     """None for a policy whose size is not known before it is downloaded."""
 
     def line(self) -> str:
-        free = f"{self.room.memory / GIB:.1f} GiB of memory and {self.room.disk / GIB:.0f} GiB of disk can be used"
+        free = f"{gib(self.room.memory)} of memory and {self.room.disk / GIB:.0f} GiB of disk can be used"
         return f"{self.memory.line()}; {free}" if self.memory is not None else free
 
 

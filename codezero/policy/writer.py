@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 
@@ -14,11 +14,12 @@ from codezero.errors import ModelError
 from codezero.llm import device as devices
 from codezero.llm.load import LoadedModel, load_model
 from codezero.ports import Progress
+from codezero.runtime.amounts import gib
 from codezero.runtime.console import Console
-from codezero.train import memory
+from codezero.train import checkpoint, memory
 from codezero.train.batch import TextEncoder
 from codezero.train.learner import GrpoLearner
-from codezero.train.memory import GIB, MemoryEstimate, Workload
+from codezero.train.memory import MemoryEstimate, Workload
 from codezero.train.method import apply_lora
 from codezero.types import Task
 from codezero.workers.pool import WORKER_BYTES
@@ -122,8 +123,7 @@ def load_writer(
     needed = num_bytes(folder, writing, dtype, device)
     if needed > memory_bytes:
         raise ModelError(
-            f"a {writing.role} with {name} needs {needed / GIB:.1f} GiB of memory where {memory_bytes / GIB:.1f} GiB "
-            f"can be used: {do}"
+            f"a {writing.role} with {name} needs {gib(needed)} of memory where {gib(memory_bytes)} can be used: {do}"
         )
     loaded = load_model(name, folder, device, dtype)
     if writing.is_trained:
@@ -163,3 +163,14 @@ def make_learner(
         max_completion_length=max_new_tokens,
     )
     return GrpoLearner(weights.model, encoder, train, temperature=temperature, engine=engine, progress=progress)
+
+
+def saved(learner: GrpoLearner) -> dict[str, Any]:
+    """Returns what a checkpoint keeps of a learner."""
+    return {"weights": learner.weights(), "engine": learner.state_dict()}
+
+
+def restore(learner: GrpoLearner, kept: Mapping[str, Any]) -> None:
+    """Restores what `saved` has returned. Raises CheckpointError: it is of another model or method."""
+    checkpoint.restore_weights(learner.weights(), kept["weights"])
+    learner.load_state_dict(kept["engine"])

@@ -18,8 +18,8 @@ from codezero.policy import writer
 from codezero.policy.writer import Writing
 from codezero.ports import Progress
 from codezero.proposer.written_tests import WrittenTests
+from codezero.runtime.amounts import GIB
 from codezero.runtime.console import Console
-from codezero.train.memory import GIB
 from codezero.train.method import active_lora, free_room
 from codezero.verifier.build import make_solver
 from codezero.verifier.trained import FollowedWriter, Trained, begun_in, with_adapters

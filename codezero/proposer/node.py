@@ -35,7 +35,6 @@ from codezero.proposer.reference import ReferenceCheck
 from codezero.proposer.write import Writer
 from codezero.proposer.written_tests import WrittenTests
 from codezero.tasks.build import local_questions
-from codezero.train import checkpoint
 from codezero.train.checkpoint import CheckpointStore
 from codezero.train.learner import GrpoLearner
 from codezero.types import TaskOrigin
@@ -151,12 +150,18 @@ class ProposerNode:
         return Checker(peer_id=peer_id, model_id=model_id, seen=seen, reference=reference, workers=workers)
 
     def _resume(self) -> int:
-        """Restores the newest whole checkpoint; returns the number of its batch, 0 on a first start."""
+        """Restores the newest whole checkpoint; returns the number of its batch, 0 on a first start. Raises StateError:
+        it has trained weights, which the next ones would lack."""
         found = self._checkpoints.load_latest()
         if found is None:
             self._monitor.resume(None)
             self._console.line(f"state: new in {self._folder}")
             return 0
+        if found.learner and self._engine is None:
+            raise StateError(
+                f"{self._folder} holds a trained proposer: set proposer.train=true, with its model, or give another "
+                "state_dir"
+            )
         kept = found.node
         self._writer.load_state_dict(kept["writer"])
         self._checker.load_state_dict(kept["checker"])
@@ -165,8 +170,7 @@ class ProposerNode:
         self._published = [Proposal(**values) for values in kept["published"]]
         self._solvers.remember(self._published)
         if self._learner is not None and self._engine is not None and found.learner:
-            checkpoint.restore_weights(self._engine.weights(), found.learner["weights"])
-            self._engine.load_state_dict(found.learner["engine"])
+            writer.restore(self._engine, found.learner)
             self._learner.load_state_dict(kept["learner"])
         if self._tests is not None and kept.get("tests"):  # the last batch may have had no test writer
             self._tests.load_state_dict(kept["tests"])
@@ -180,7 +184,7 @@ class ProposerNode:
         learner, version = {}, 0
         if self._engine is not None:
             version = self._engine.policy_version
-            learner = {"weights": self._engine.weights(), "engine": self._engine.state_dict()}
+            learner = writer.saved(self._engine)
         self._checkpoints.save(
             report.batch,
             version,

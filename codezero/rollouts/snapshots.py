@@ -22,6 +22,7 @@ from torch import Tensor
 
 from codezero.config import Transfer
 from codezero.errors import RolloutError, told_as
+from codezero.llm.logprobs import causal_lm
 from codezero.rollouts.delta import checksum, difference, rounded
 from codezero.runtime.files import safetensors_written
 
@@ -32,8 +33,7 @@ LEVEL = 1
 
 def base_weights(model: Any) -> Iterator[tuple[str, Tensor]]:
     """Yields names and values of the weights, sorted by name; of a peft model those under its adapters."""
-    base = model.get_base_model() if hasattr(model, "get_base_model") else model
-    found = {name.replace(".base_layer.", "."): weight for name, weight in base.named_parameters()}
+    found = {name.replace(".base_layer.", "."): weight for name, weight in causal_lm(model).named_parameters()}
     yield from sorted((name, weight) for name, weight in found.items() if ".lora_" not in name)
 
 

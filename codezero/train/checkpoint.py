@@ -74,7 +74,7 @@ class CheckpointStore:
         Raises CheckpointError: it cannot be written; earlier checkpoints are not changed then.
         """
         building = self._folder / f"{_TEMPORARY_PREFIX}{round_number:08d}"
-        final = self._path(round_number)
+        final = self._folder / _name(round_number)
         try:
             shutil.rmtree(building, ignore_errors=True)
             building.mkdir()
@@ -90,7 +90,7 @@ class CheckpointStore:
         except (OSError, RuntimeError) as error:  # torch's writer reports a full disk as RuntimeError
             shutil.rmtree(building, ignore_errors=True)
             raise CheckpointError(self._cannot_save(round_number, error)) from error
-        saved = self._newest_first()
+        saved = _newest_first(self._folder)
         kept = [path for path in saved if path.name <= final.name][:KEEP]  # newer ones were skipped as damaged
         for old in saved:
             if old not in kept:
@@ -102,7 +102,7 @@ class CheckpointStore:
 
         Raises CheckpointError: there are checkpoints and all are damaged.
         """
-        candidates = self._newest_first()
+        candidates = _newest_first(self._folder)
         for path in candidates:
             try:
                 manifest, found = _read(path)
@@ -172,14 +172,8 @@ class CheckpointStore:
                 logger.debug("no hard link to %s: %s", self._linkable[1], error)  # some file systems have none
         return _write_tensors(target, learner)
 
-    def _newest_first(self) -> list[Path]:
-        return _newest_first(self._folder)
-
-    def _path(self, round_number: int) -> Path:
-        return self._folder / _name(round_number)
-
     def _cannot_save(self, round_number: int, error: Exception) -> str:
-        kept = self._newest_first()
+        kept = _newest_first(self._folder)
         rest = f"the last saved one is {kept[0].name}" if kept else "nothing was saved before"
         free = ""
         with suppress(OSError):  # the folder may be gone, with its disk

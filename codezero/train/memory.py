@@ -22,9 +22,9 @@ from codezero.llm.llama_library import CACHE_STEP
 from codezero.llm.llama_sampler import MAX_ROWS
 from codezero.llm.logprobs import OUTER_ROWS, head_chunk
 from codezero.llm.recompute import gated_mlps
+from codezero.runtime.amounts import GIB, gib
 from codezero.train.batch import batch_limits
 
-GIB = 2**30
 RUNTIME_BYTES = 540 * 2**20
 """The memory of a process with torch, transformers and peft imported, and the tokenizer."""
 SAMPLER_BYTES = 110 * 2**20
@@ -154,8 +154,8 @@ class MemoryEstimate:
         size, recomputes = self.train.micro_batch_size, self.train.gradient_checkpointing
         means = f", train.micro_batch_size={size}" * (size > 0) + ", train.gradient_checkpointing=true" * recomputes
         means += ", train.masters=false" * (not self.train.masters)
-        memory = f"{self.peak / GIB:.1f} GiB of memory ({parts})"
-        return f"{self.method.value}{means}: {memory} and {self.disk / GIB:.1f} GiB of disk"
+        memory = f"{gib(self.peak)} of memory ({parts})"
+        return f"{self.method.value}{means}: {memory} and {gib(self.disk)} of disk"
 
 
 NOT_ITEMS = ("method", "train", "num_local", "disk")

@@ -17,7 +17,8 @@ from codezero.config import TrainConfig, TrainMethod
 from codezero.errors import TrainingError
 from codezero.llm.adapters import fuse_adapters
 from codezero.runtime import limits
-from codezero.train.memory import GIB, MemoryEstimate, ModelShape, Workload, estimate, micro_batch_sequences
+from codezero.runtime.amounts import GIB, gib
+from codezero.train.memory import MemoryEstimate, ModelShape, Workload, estimate, micro_batch_sequences
 
 OWN = "default"
 """The name of a model's first adapters, unless they are given another one."""
@@ -77,7 +78,7 @@ def plan_training(shape: ModelShape, config: TrainConfig, load: Workload, room: 
     nearest = plans[-1]
     config = nearest.train
     needs = [
-        f"{_gib(wanted)} of {what} where {_gib(free)} can be used"
+        f"{gib(wanted)} of {what} where {gib(free)} can be used"
         for what, wanted, free in (("memory", nearest.peak, room.memory), ("disk", nearest.disk, room.disk))
         if wanted > free
     ]
@@ -162,7 +163,7 @@ def _ways_out(shape: ModelShape, now: MemoryEstimate, config: TrainConfig, load:
     rest = sorted((way for way in better if way not in enough), key=lambda way: way[1].peak)
     found = [f"{text} needs {_needs(plan, room)}" for text, plan in [*enough, *rest][:3]]
     where = "disk under state_dir" if now.peak <= room.memory else "free memory"
-    size = _gib(now.disk if now.peak <= room.memory else now.peak)
+    size = gib(now.disk if now.peak <= room.memory else now.peak)
     return [*found, f"a machine with {size} of {where}"][:3]
 
 
@@ -199,9 +200,5 @@ def _lighter(plan: MemoryEstimate, now: MemoryEstimate, room: Room) -> bool:
 
 
 def _needs(plan: MemoryEstimate, room: Room) -> str:
-    disk = f" and {_gib(plan.disk)} of disk" if plan.disk > room.disk else ""
-    return f"{_gib(plan.peak)}{disk}"
-
-
-def _gib(size: int) -> str:
-    return f"{size / GIB:.1f} GiB"
+    disk = f" and {gib(plan.disk)} of disk" if plan.disk > room.disk else ""
+    return f"{gib(plan.peak)}{disk}"

@@ -48,11 +48,6 @@ def bound_settings(config: NodeConfig) -> dict[str, Any]:
     return bound
 
 
-def train_config(config: NodeConfig) -> TrainConfig:
-    """Returns the settings of the learner."""
-    return writer.train_config(config.verifier)
-
-
 def solver_train_config(config: NodeConfig) -> TrainConfig:
     """Returns the settings of the solver's learner."""
     return replace(config.train, method=TrainMethod.lora)
@@ -121,7 +116,7 @@ def _writing(config: NodeConfig, device: torch.device) -> Writing:
         num_groups=config.verifier.batch_size,
         num_generations=max(config.verifier.num_generations, config.verifier.num_candidates),
         max_new_tokens=max(MAX_NEW_TOKENS, config.rollout.max_new_tokens),
-        train=train_config(config),
+        train=writer.train_config(config.verifier),
         is_trained=True,
         beside=solver_train_config(config) if config.verifier.train_solver else None,
         engine=engine_of(config, device),

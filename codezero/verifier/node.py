@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 import msgspec
 
@@ -22,9 +20,7 @@ from codezero.policy import writer
 from codezero.policy.measure import Measuring
 from codezero.reports import CasesReport
 from codezero.runtime import state
-from codezero.train import checkpoint
 from codezero.train.checkpoint import CheckpointStore
-from codezero.train.learner import GrpoLearner
 from codezero.verifier import build
 from codezero.verifier.batch import VerifierStages, run_batch
 from codezero.verifier.exercises import CandidateSolver, Problems
@@ -76,7 +72,7 @@ class VerifierNode:
         )
         self._learner = writer.make_learner(
             model,
-            build.train_config(config),
+            writer.train_config(config.verifier),
             max_new_tokens=MAX_NEW_TOKENS,
             temperature=config.verifier.temperature,
             progress=self._monitor.progress,
@@ -146,18 +142,18 @@ class VerifierNode:
         self._tasks.load_state_dict(kept["tasks"])
         self._solver.load_state_dict(kept["solver"])
         self._writer.load_state_dict(kept["writer"])
-        _restore(self._learner, found.learner)
+        writer.restore(self._learner, found.learner)
         if self._learning_solver is not None:
-            _restore(self._learning_solver.learner, found.learner[build.SOLVER])
+            writer.restore(self._learning_solver.learner, found.learner[build.SOLVER])
         self._monitor.resume(msgspec.convert(kept["report"], CasesReport))
         self._status.update(policy_version=self._learner.policy_version)
         self._console.line(f"state: continuing in {self._folder} after batch {found.round}")
         return found.round
 
     def _save(self, report: CasesReport) -> None:
-        learnt, version = _saved(self._learner), self._learner.policy_version
+        learnt, version = writer.saved(self._learner), self._learner.policy_version
         if self._learning_solver is not None:
-            learnt[build.SOLVER] = _saved(self._learning_solver.learner)
+            learnt[build.SOLVER] = writer.saved(self._learning_solver.learner)
             version += self._learning_solver.learner.policy_version  # each update of either changes it
         self._checkpoints.save(
             report.batch,
@@ -170,12 +166,3 @@ class VerifierNode:
                 "report": dataclasses.asdict(report),
             },
         )
-
-
-def _saved(learner: GrpoLearner) -> dict[str, Any]:
-    return {"weights": learner.weights(), "engine": learner.state_dict()}
-
-
-def _restore(learner: GrpoLearner, saved: Mapping[str, Any]) -> None:
-    checkpoint.restore_weights(learner.weights(), saved["weights"])
-    learner.load_state_dict(saved["engine"])

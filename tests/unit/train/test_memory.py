@@ -6,7 +6,8 @@ from codezero.config import Moments, RolloutEngine, TrainConfig, TrainMethod
 from codezero.errors import ModelError
 from codezero.llm.logprobs import CompletionScorer
 from codezero.llm.recompute import recompute_products
-from codezero.train.memory import GIB, ModelShape, Workload, estimate, micro_batch_sequences, read_shape, shape_of
+from codezero.runtime.amounts import GIB
+from codezero.train.memory import ModelShape, Workload, estimate, micro_batch_sequences, read_shape, shape_of
 from codezero.train.method import SMALLEST, apply_lora
 from tests.builders import save_tiny, tiny_model
 from tests.unit.llm.test_recompute import numbers_kept
