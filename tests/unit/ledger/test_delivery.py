@@ -94,9 +94,10 @@ class DearChain(FakeChain):
 def test_a_transaction_that_is_too_dear_to_replace_is_sent_again_and_holds_up_no_other(tmp_path, monkeypatch):
     now_s = NOW_S
     monkeypatch.setattr(delivery.time, "time", lambda: now_s)
-    chain, outbox = DearChain(), Outbox(tmp_path / "outbox.sqlite", LedgerScope(chain_id=7, contract="0xC", peer_id="p"))
+    outbox = Outbox(tmp_path / "outbox.sqlite", LedgerScope(chain_id=7, contract="0xC0", peer_id="peer"))
+    chain = DearChain()
     chain.owner, chain.round = OURS, 1
-    deliver = Submissions(outbox, chain, chain, "p").deliver
+    deliver = Submissions(outbox, chain, chain, "peer").deliver
     outbox.credit(RoundId(number=0), 2.0, [], now_s)
     outbox.fold(now_s)
     deliver(chain.view())
