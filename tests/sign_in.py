@@ -5,11 +5,11 @@ import json
 import socket
 import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from codezero.devchain.client import ChainClient
 from codezero.errors import LedgerError
 from codezero.ledger.faults import Reverted
+from tests import local_http
 from tests.chains import CHAIN_ID
 
 ORG_ID = "7f1d2c9a-0000-4000-8000-000000000001"
@@ -71,7 +71,7 @@ class SignInApp:
     def serving(self):
         app = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(local_http.Handler):
             protocol_version = "HTTP/1.1"
 
             def do_POST(self):
@@ -79,24 +79,11 @@ class SignInApp:
                 app.authorizations.append(self.headers["authorization"])
                 app._answer(self, self.path.removeprefix("/api/"), body)
 
-            def log_message(self, *_):
-                pass
-
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-
-            def handle_error(self, *_):
-                pass
-
-        server = Server(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{server.server_address[1]}"
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        try:
-            yield self
-        finally:
-            self.release.set()
-            server.shutdown()
-            server.server_close()
+        with local_http.serving(Handler) as self.url:
+            try:
+                yield self
+            finally:
+                self.release.set()
 
     def names(self):
         return [name for name, _ in self.asked]

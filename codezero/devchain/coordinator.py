@@ -13,10 +13,9 @@ from codezero.devchain import folder
 from codezero.devchain.client import ChainClient, checksummed
 from codezero.devchain.folder import ChainFolder
 from codezero.errors import ChainError
+from codezero.ledger.account import ETHER
 from codezero.ledger.contract import Contract
 from codezero.runtime.console import Console
-
-WEI_PER_COIN = 10**18
 
 
 def connect(path: Path, rpc_url: str | None) -> tuple[ChainFolder, ChainClient]:
@@ -56,7 +55,7 @@ def deploy(path: Path, rpc_url: str | None, stages: int, console: Console) -> No
 def fund(path: Path, rpc_url: str | None, addresses: Sequence[str], amount: str, console: Console) -> None:
     """Sends an amount of coins to each address. Raises ChainError."""
     try:
-        wei = Decimal(amount) * WEI_PER_COIN
+        wei = Decimal(amount) * ETHER
     except ArithmeticError:
         wei = Decimal(-1)
     if not (wei.is_finite() and 0 < wei <= folder.FUNDS_WEI and wei == wei.to_integral_value()):

@@ -20,10 +20,11 @@ from eth_utils.address import is_address
 
 from codezero.errors import ChainError, IdentityError, told_as
 from codezero.identity.key import write_new
+from codezero.ledger.account import ETHER
 from codezero.runtime.files import replace_file
 
 NUM_ACCOUNTS = 10
-FUNDS_WEI = 10_000 * 10**18
+FUNDS_WEI = 10_000 * ETHER
 """The money of each account at the start."""
 
 

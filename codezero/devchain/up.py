@@ -16,6 +16,7 @@ from codezero.devchain import anvil, folder
 from codezero.devchain.folder import FUNDS_WEI, ChainFolder
 from codezero.devchain.proxy import LOOPBACK, Proxy
 from codezero.errors import ChainError
+from codezero.ledger.account import ETHER
 from codezero.runtime import state
 from codezero.runtime.console import Console
 
@@ -89,7 +90,7 @@ def introduction(chain: ChainFolder, host: str) -> list[str]:
     """Returns the lines that are printed once the chain runs."""
     lines = [
         f"chain {chain.chain_id} ready at {chain.rpc_url} (kept in {chain.path})",
-        f"{folder.NUM_ACCOUNTS} accounts with {FUNDS_WEI // 10**18} ETH each: keys in {chain.path}/accounts.json",
+        f"{folder.NUM_ACCOUNTS} accounts with {FUNDS_WEI // ETHER} ETH each: keys in {chain.path}/accounts.json",
         f"deploy the coordinator: codezero chain deploy --folder {chain.path}",
         "stop: Ctrl-C; the same command continues where it stopped",
     ]

@@ -69,7 +69,7 @@ def _away(found: str) -> Finding:
 
 
 def _on_chain(case: Case, account: str) -> Iterator[Finding]:
-    from codezero.ledger.account import ether
+    from codezero.ledger.account import ETHER, ether
     from codezero.ledger.contract import Contract, checksummed
     from codezero.ledger.coordinator import Coordinator, coordinator_abi
     from codezero.ledger.jsonrpc import JsonRpc
@@ -93,7 +93,7 @@ def _on_chain(case: Case, account: str) -> Iterator[Finding]:
         setting = "market.contract_address"
         Rpc(transport, chain_id=config.chain_id, contracts=others, contract_setting=setting).ask([])
         yield ok("market", f"there is a contract at {others[0]}")
-    if account and config.warn_below_eth and view.balance_wei < config.warn_below_eth * 10**18:
+    if account and config.warn_below_eth and view.balance_wei < config.warn_below_eth * ETHER:
         means = "it cannot pay for much longer; rewards then wait"
         do = f"send it some, or set ledger.warn_below_eth below {config.warn_below_eth:g}"
         yield warning("account", f"{account} holds {ether(view.balance_wei)} ETH", means, do)

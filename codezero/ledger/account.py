@@ -100,7 +100,7 @@ class Account:
                 f"the RPC estimates {gas} units of gas for {call.name}, more than any call takes: not sent"
             )
         if nonce is None:
-            nonce = self._rpc.quantity(answers[2], "eth_getTransactionCount")
+            nonce = self._rpc.quantity(answers[2], "eth_getTransactionCount", bits=63)  # as the outbox stores
         max_fee_wei, tip_wei = self._fees(answers[3], answers[4])
         if replaces is not None:
             nonce = replaces.nonce

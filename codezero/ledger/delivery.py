@@ -17,7 +17,7 @@ from functools import partial
 
 from codezero.errors import LedgerError
 from codezero.ledger.coordinator import Standing
-from codezero.ledger.faults import AlreadyKnown, NonceRace, OutboxError, ProxyFault, Reverted
+from codezero.ledger.faults import AlreadyKnown, FeesTooHigh, NonceRace, OutboxError, ProxyFault, Reverted
 from codezero.ledger.items import OPEN, ItemState, Kind, LedgerItem, in_words
 from codezero.ledger.outbox import Outbox
 from codezero.ledger.transactions import Journal, Transaction
@@ -29,7 +29,8 @@ UNSEEN_S = 60.0
 RESEND_AFTER_S = 60.0
 """Seconds without a receipt after which the same bytes are sent again, in case the RPC dropped them."""
 REPLACE_AFTER_S = 600.0
-"""Seconds without a receipt after which a transaction with the same nonce and higher fees replaces it."""
+"""Seconds without a receipt after which a transaction with the same nonce and higher fees replaces it. Where these are
+above the account's limit, the same bytes are sent again."""
 HOLD_S = 60.0
 """Seconds between two looks at an item that the chain does not take yet: its round has not come, or its game runs."""
 MAX_BACKOFF_S, MAX_REVERTED_BACKOFF_S = 600.0, 3600.0
@@ -175,6 +176,12 @@ class Delivery(ABC):
             return False
         except NonceRace as error:
             self._postpone(item, str(error), unsent=False)
+            return True
+        except FeesTooHigh as error:
+            if replaces is None:
+                raise
+            self._resend(replaces)  # it may be mined as it is, and no other item has to wait for it
+            self._outbox.postpone(item, time.time() + RESEND_AFTER_S, str(error), tried=False)
             return True
         now_s, sent = time.time(), self._outbox.sent(item)
         if sent:

@@ -72,9 +72,7 @@ class Follower:
         Raises StaleChain: the RPC does not have the last block that was read."""
         at = self._tally.progress()
         (answer,) = self._rpc.ask([("eth_blockNumber", [])])
-        head = self._rpc.quantity(answer, "eth_blockNumber")
-        if head >= 1 << 63:
-            raise RpcBadReply(f"the RPC says that block {head:.4g} is the newest: something is wrong with it")
+        head = self._rpc.quantity(answer, "eth_blockNumber", bits=63)  # as the tally stores
         if at.last_hash:
             last = at.next_block - 1
             known = self._hash(self._rpc.ask([_block(last)])[0], last) if head >= last else None

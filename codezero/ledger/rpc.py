@@ -114,13 +114,16 @@ class Rpc:
             raise
         self.text(answer, "eth_sendRawTransaction")
 
-    def quantity(self, answer: Answer, what: str) -> int:
-        """Returns the number in an answer. Raises as `text` does."""
+    def quantity(self, answer: Answer, what: str, bits: int = 256) -> int:
+        """Returns the number in an answer. Raises as `text` does, also for a number of more than `bits` bits."""
         text = self.text(answer, what)
         try:
-            return int(text, 16)
+            number = int(text, 16)
         except ValueError as error:
             raise self._not_hex(text, what) from error
+        if number.bit_length() > bits:  # one of thousands of digits is neither shown nor divided without an error
+            raise self._not_hex(text, what)
+        return number
 
     def text(self, answer: Answer, what: str) -> str:
         """Returns hex digits with 0x. Raises a refusal's error (see `fault`); RpcBadReply: the answer is not hex."""

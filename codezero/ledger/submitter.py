@@ -78,16 +78,20 @@ class Submitter:
         self._reminded: dict[str, float] = {}
 
     def start(self) -> None:
-        """Polls the chain once, then starts the thread.
+        """Polls the chain, then starts the thread.
 
         Raises WrongChain, NoContract, PeerTaken: nothing could ever be submitted; RpcFault: the chain cannot be
-        reached, and no earlier run has stored its round.
+        reached, or mixes up answers, and no earlier run has stored its round.
         """
+        is_first = self._round is None
         try:
+            if is_first:  # nothing shows yet whether a round can be right, and a wrong one would be kept: asked twice
+                self._round = self._chain.view(self._peer_id, self._writer.address).round_id
+                self._stored_at_s = time.time()
             self._poll()
             self._outbox.note_trouble("")  # clears that of an earlier run
         except RpcFault as error:
-            if self._round is None:
+            if is_first:
                 raise
             self._failures += 1
             self._is_away = True
@@ -209,10 +213,10 @@ class Submitter:
         if self._view is not None and view.balance_wei > self._view.balance_wei:
             self._paused_until_s = 0.0
         with self._changed:
-            self._view, self._seen_at_s = view, time.monotonic()
-            has_moved, self._round = view.round_id != self._round, view.round_id
+            is_new = self._view is None or view.round_id != self._round
+            self._view, self._seen_at_s, self._round = view, time.monotonic(), view.round_id
             self._changed.notify_all()
-        if has_moved:
+        if is_new:
             self._outbox.remember(_VIEW, json.dumps([view.round_id.number, view.round_id.stage, time.time()]))
         if view.owner is None:
             self._outbox.ensure_registration()

@@ -16,7 +16,8 @@ from codezero.identity.key import Identity
 from codezero.network import wire
 from codezero.network.board import PROPOSAL_TTL_S, Notice, Sight
 from codezero.network.dht.addresses import is_direct
-from codezero.network.dht.dht import Dht, DirectoryEntry
+from codezero.network.dht.dht import Dht
+from codezero.network.dht.dictionary import DirectoryEntry
 from codezero.network.dht.records import OfferedRecord, Version
 from codezero.network.dht.server import RecordRules
 from codezero.network.memory import remember

@@ -15,7 +15,8 @@ from codezero.identity.key import Identity
 from codezero.network import directory, wire
 from codezero.network.board import Notice, Sight
 from codezero.network.dht.addresses import UNKNOWN, is_direct
-from codezero.network.dht.dht import Dht, DirectoryEntry
+from codezero.network.dht.dht import Dht
+from codezero.network.dht.dictionary import DirectoryEntry
 from codezero.network.wire import Announcement, Reason, WireError
 
 MIN_WITNESSES = 2

@@ -44,7 +44,7 @@ from codezero.proposer.write import Draft
 from codezero.tasks.problems import load_problems
 from tests import strangers
 from tests.builders import save_tiny, task, tiny_tokenizer
-from tests.unit.publish.push_hub import wait_until
+from tests.processes import wait_until
 from tests.unit.tasks.builders import mbpp_row, mbpp_rows, write_jsonl
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing_enable:FutureWarning")

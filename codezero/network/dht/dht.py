@@ -14,7 +14,6 @@ import random
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import msgspec
 from hivemind.dht.protocol import DHTProtocol, ValidationError
@@ -24,7 +23,7 @@ from hivemind.proto import dht_pb2
 
 from codezero.network.dht.addresses import AddressBook
 from codezero.network.dht.density import Density
-from codezero.network.dht.dictionary import Packed, read_dictionary
+from codezero.network.dht.dictionary import DirectoryEntry, Packed, read_dictionary
 from codezero.network.dht.neighbours import LookupReply, Neighbours, find, node_id_of, ping
 from codezero.network.dht.records import MAX_ENTRIES, OfferedRecord
 from codezero.network.dht.server import MAX_VALUE_BYTES, OWN, OWNERS, RecordRules, RecordServer, read_owners
@@ -43,18 +42,6 @@ RPC_TIMEOUT_S = 3.0
 """Longest wait in seconds for the answer of a node."""
 SILENT_S, MAX_SILENT = 10.0, 1024
 """Seconds for which a node that gave no answer is not asked again although others name it, and the most such nodes."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DirectoryEntry:
-    """An entry of a directory as one replica has it, unchecked."""
-
-    value: bytes
-    expires_at_s: float
-    witness: str
-    """The peer id of that replica."""
-    address: str | None
-    """The address from which that replica says that it got it; None if it does not say."""
 
 
 Key = str | bytes

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Annotated
 
 import msgspec
@@ -30,6 +31,18 @@ _EXT = Decoder(Ext)
 _DIRECTORY = Decoder(tuple[Raw, Raw, Annotated[list[Raw], Meta(max_length=MAX_SENT_ENTRIES)]])
 _ENTRY = Decoder(tuple[Annotated[str, Meta(max_length=MAX_SUBKEY_CHARS)], bytes, float])
 _SUBKEY = Decoder(str)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirectoryEntry:
+    """An entry of a directory as one replica has it, unchecked."""
+
+    value: bytes
+    expires_at_s: float
+    witness: str
+    """The peer id of that replica."""
+    address: str | None
+    """The address from which that replica says that it got it; None if it does not say."""
 
 
 def read_dictionary(raw: bytes) -> list[Packed]:

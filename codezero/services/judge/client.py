@@ -78,10 +78,9 @@ class Clue:
 class JudgeService:
     """A judge service. Every method takes at most `timeout_s` and raises JudgeServiceError."""
 
-    def __init__(self, url: str, *, timeout_s: float = 10.0, section: str = "judge") -> None:
-        """`section` names the settings that `url` and `timeout_s` come from. Raises JudgeServiceError: the URL is not
-        usable."""
-        purpose = Purpose(who="the judge service", section=section, error=JudgeServiceError, serves_model=False)
+    def __init__(self, url: str, *, timeout_s: float = 10.0) -> None:
+        """Raises JudgeServiceError: the URL is not usable."""
+        purpose = Purpose(who="the judge service", section="judge", error=JudgeServiceError, serves_model=False)
         # No retries: the callers ask again anyway, and an answer must not be submitted twice.
         self._client = JsonClient(url, purpose, timeout_s=timeout_s, retries=0, at_once=1)
 

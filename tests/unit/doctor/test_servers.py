@@ -7,7 +7,6 @@ import socket
 import threading
 import time
 from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -15,16 +14,16 @@ from codezero.doctor import chain, machine, reach, services, swarm
 from codezero.identity.key import Identity
 from codezero.rollouts import rollout_file
 from codezero.rollouts.rollout_file import RolloutFile
+from tests import local_http
 from tests.unit.doctor.cases import case_of, told
 
 PEER = Identity.generate().peer_id
 
 
-@contextmanager
 def answering(body=b"{}", status=200, ahead_s=0.0, **headers):
     """An HTTP server with one answer to everything, whose clock is ahead of ours."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(local_http.Handler):
         def do_GET(self):
             self.send_response(status)
             for name, value in headers.items():
@@ -38,16 +37,7 @@ def answering(body=b"{}", status=200, ahead_s=0.0, **headers):
         def date_time_string(self, timestamp=None):
             return email.utils.formatdate(time.time() + ahead_s, usegmt=True)
 
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
+    return local_http.serving(Handler)
 
 
 @contextmanager

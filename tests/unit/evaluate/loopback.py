@@ -8,12 +8,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from codezero.config import Backend, EvaluatorConfig
 from codezero.evaluate.backends.base import JudgeBackend
 from codezero.evaluate.backends.choose import make_outside
+from tests import local_http
 
 Behave = Callable[[BaseHTTPRequestHandler, int], None]
 """Answers a request, given how many came before."""
@@ -37,7 +38,7 @@ class Server:
 
 @contextlib.contextmanager
 def serve(behave: Behave) -> Iterator[Server]:
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(local_http.Handler):
         def do_POST(self) -> None:
             self.answer(self.rfile.read(int(self.headers["Content-Length"])))
 
@@ -55,20 +56,13 @@ def serve(behave: Behave) -> Iterator[Server]:
                 behave(self, count)
             self.close_connection = True
 
-        def log_message(self, *_: object) -> None:
-            pass
-
     lock = threading.Lock()
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    http.daemon_threads = True
-    server = Server(url=f"http://127.0.0.1:{http.server_port}")
-    threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-    try:
-        yield server
-    finally:
-        server.ended.set()
-        http.shutdown()
-        http.server_close()
+    with local_http.serving(Handler) as url:
+        server = Server(url=url)
+        try:
+            yield server
+        finally:
+            server.ended.set()
 
 
 def reply(status: int, body: bytes | object, **headers: str) -> Behave:

@@ -6,7 +6,8 @@ import threading
 import time
 import urllib.request
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from tests import local_http
 
 SEVEN = "0x" + "00" * 31 + "07"
 
@@ -32,7 +33,7 @@ class HostileRpc:
     def serving(self):
         hostile = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(local_http.Handler):
             protocol_version = "HTTP/1.1"
             wbufsize = 1 << 16
             disable_nagle_algorithm = True
@@ -41,24 +42,11 @@ class HostileRpc:
                 body = self.rfile.read(int(self.headers["content-length"]))
                 hostile.answer(self, body)
 
-            def log_message(self, *_):
-                pass
-
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-
-            def handle_error(self, *_):
-                pass
-
-        server = Server(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{server.server_address[1]}"
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        try:
-            yield self
-        finally:
-            self.release.set()
-            server.shutdown()
-            server.server_close()
+        with local_http.serving(Handler) as self.url:
+            try:
+                yield self
+            finally:
+                self.release.set()
 
     def answer(self, handler, body):
         asked = json.loads(body)

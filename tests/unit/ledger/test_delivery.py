@@ -13,6 +13,7 @@ from codezero.ledger import delivery
 from codezero.ledger.coordinator import Standing
 from codezero.ledger.delivery import Step, backoff_s, next_step
 from codezero.ledger.faults import (
+    FeesTooHigh,
     InsufficientFunds,
     OutboxError,
     PeerTaken,
@@ -79,6 +80,36 @@ def test_a_peer_id_of_somebody_else_names_both_ways_out():
     require_owner("peer", OURS, OURS)
     with pytest.raises(PeerTaken, match=r"account 0xTheirs, not .*0xOurs.*ledger\.keystore.*swarm\.identity_path"):
         require_owner("peer", THEIRS, OURS)
+
+
+class DearChain(FakeChain):
+    """A chain on which no transaction can be replaced within the account's limit of fees."""
+
+    def _send(self, call, journal):
+        if journal.replaces is not None:
+            raise FeesTooHigh("raise ledger.max_fee_gwei")
+        return super()._send(call, journal)
+
+
+def test_a_transaction_that_is_too_dear_to_replace_is_sent_again_and_holds_up_no_other(tmp_path, monkeypatch):
+    now_s = NOW_S
+    monkeypatch.setattr(delivery.time, "time", lambda: now_s)
+    outbox = Outbox(tmp_path / "outbox.sqlite", LedgerScope(chain_id=7, contract="0xC0", peer_id="peer"))
+    chain = DearChain()
+    chain.owner, chain.round = OURS, 1
+    deliver = Submissions(outbox, chain, chain, "peer").deliver
+    outbox.credit(RoundId(number=0), 2.0, [], now_s)
+    outbox.fold(now_s)
+    deliver(chain.view())
+    chain.pool.clear()  # the RPC has lost it
+    now_s += delivery.REPLACE_AFTER_S
+    outbox.credit(RoundId(number=1), 3.0, [], now_s)
+    outbox.fold(now_s)
+    deliver(chain.view())
+    assert outbox.open_items()[0].note == "raise ledger.max_fee_gwei"
+    chain.mine()
+    assert chain.rewards == {0: 2, 1: 3}
+    outbox.close()
 
 
 TROUBLES = (

@@ -288,7 +288,12 @@ def test_fees_above_the_limit_are_not_paid(deployed):
 
 def test_an_rpc_that_makes_up_fees_cannot_empty_the_account(node):
     node.hostile.mode = "answers"
-    for method, answer in (("eth_maxPriorityFeePerGas", hex(10**18)), ("eth_estimateGas", hex(10**9))):
+    for method, answer in (
+        ("eth_maxPriorityFeePerGas", hex(10**18)),
+        ("eth_estimateGas", hex(10**9)),
+        ("eth_estimateGas", hex(10**400)),
+        ("eth_getTransactionCount", hex(1 << 63)),
+    ):
         node.hostile.answers = {method: answer}
         with pytest.raises((FeesTooHigh, RpcFault)):
             step(node)

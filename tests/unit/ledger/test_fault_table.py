@@ -207,6 +207,14 @@ def test_a_round_that_no_clock_reaches_is_no_round(hostile):
         Coordinator(contract, rpc_at(hostile.url)).view("peer", ADDRESS)
 
 
+@pytest.mark.parametrize("digits", [65, 5000])
+def test_a_number_longer_than_any_of_a_chain_is_no_answer(hostile, digits):
+    """Python converts one of 5000 digits neither to text nor to a float."""
+    hostile.mode, hostile.answers = "answers", {"eth_chainId": "0x" + "f" * digits}
+    with pytest.raises(RpcBadReply, match="not a valid answer"):
+        read(hostile.url)
+
+
 @pytest.mark.parametrize("url", ["", "rpc.example", "ftp://host/", "https://user:secret@host/", "http://host:x/"])
 def test_an_unusable_url_is_refused_and_not_shown(url):
     with pytest.raises(LedgerError, match=r"ledger\.rpc_url is not a plain HTTP address") as caught:

@@ -226,7 +226,7 @@ def test_a_log_that_was_taken_back_does_not_count(made):
 HOSTILE_ANSWERS = {
     "wrong chain": ("eth_chainId", "0x1", WrongChain, "serves chain 1, not 7"),
     "no contract": ("eth_getCode", "0x", NoContract, "there is no contract at"),
-    "a newest block that cannot be": ("eth_blockNumber", "0x" + "f" * 64, RpcBadReply, "is the newest"),
+    "a newest block that cannot be": ("eth_blockNumber", "0x" + "f" * 64, RpcBadReply, "not a valid answer"),
     "a newest block that is none": ("eth_blockNumber", "hello", RpcBadReply, "not a valid answer"),
     "no block": ("eth_getBlockByNumber", None, StaleChain, "does not have block 0"),
     "another block": ("eth_getBlockByNumber", {"number": "0x9", "hash": word(1)}, RpcBadReply, "other than block 0"),

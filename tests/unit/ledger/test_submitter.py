@@ -275,6 +275,21 @@ def test_a_round_that_cannot_have_come_since_the_last_run_is_not_believed(path, 
         assert submitter.wait_for_round(RoundId(number=5), 20.0)
 
 
+@pytest.mark.parametrize("rounds", [(5_000_000, 5), (5, 5_000_000)])
+def test_a_wrong_round_at_the_very_first_start_is_not_kept(path, chain, monkeypatch, rounds):
+    told, view = iter(rounds), chain.view
+
+    def mixed_up(*asked):
+        chain.round = next(told, 5)
+        return view(*asked)
+
+    monkeypatch.setattr(chain, "view", mixed_up)
+    with running(path, chain, start=False) as submitter, pytest.raises(StaleChain):
+        submitter.start()
+    with running(path, chain) as submitter:
+        assert (submitter.round_id, submitter.trouble) == (RoundId(number=5), "")
+
+
 def test_rounds_of_a_long_absence_are_believed(path, chain, monkeypatch):
     with running(path, chain):
         pass

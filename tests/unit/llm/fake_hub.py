@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from tests import local_http
 
 COMMIT = "c" * 40
 
@@ -56,7 +56,7 @@ def _lfs(data: bytes) -> dict[str, object]:
 
 @contextlib.contextmanager
 def serve(hub: FakeHub) -> Iterator[FakeHub]:
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(local_http.Handler):
         def do_HEAD(self) -> None:
             self._answer(send_body=False)
 
@@ -84,16 +84,5 @@ def serve(hub: FakeHub) -> Iterator[FakeHub]:
             if send_body:
                 self.wfile.write(body)
 
-        def log_message(self, *args: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    hub.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with local_http.serving(Handler) as hub.url:
         yield hub
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -7,10 +7,10 @@ import hashlib
 import json
 import re
 import threading
-import time
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote, urlparse
+
+from tests import local_http
 
 TOKEN = "hf_PlantedSecretToken"
 
@@ -39,18 +39,14 @@ class PushHub:
 @contextmanager
 def push_hub():
     hub = PushHub()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": hub}))
-    hub.url = f"http://127.0.0.1:{server.server_port}"
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-    try:
-        yield hub
-    finally:
-        hub.released.set()
-        server.shutdown()
-        server.server_close()
+    with local_http.serving(type("Handler", (_Handler,), {"hub": hub})) as hub.url:
+        try:
+            yield hub
+        finally:
+            hub.released.set()
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(local_http.Handler):
     protocol_version = "HTTP/1.1"
     hub: PushHub
 
@@ -159,21 +155,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def reply(self, status, value, headers=None):
         data = json.dumps(value).encode()
-        try:
-            self.send_response(status)
-            for name, text in {**(headers or {}), "Content-Length": str(len(data))}.items():
-                self.send_header(name, text)
-            self.end_headers()
-            self.wfile.write(data)
-        except (BrokenPipeError, ConnectionResetError):
-            self.close_connection = True  # the other side did not wait
-
-    def log_message(self, *args):
-        """Keeps the test output clean."""
-
-
-def wait_until(holds, limit_s=120.0):
-    deadline = time.monotonic() + limit_s
-    while not holds():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.02)
+        self.send_response(status)
+        for name, text in {**(headers or {}), "Content-Length": str(len(data))}.items():
+            self.send_header(name, text)
+        self.end_headers()
+        self.wfile.write(data)

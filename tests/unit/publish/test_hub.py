@@ -17,9 +17,9 @@ from codezero.errors import Stopping
 from codezero.publish import pack, upload
 from codezero.publish.card import card
 from codezero.publish.hub import Hub
-from tests.processes import programs
+from tests.processes import programs, wait_until
 from tests.unit.publish.builders import Trainee, report, write
-from tests.unit.publish.push_hub import TOKEN, push_hub, wait_until
+from tests.unit.publish.push_hub import TOKEN, push_hub
 
 
 @pytest.fixture

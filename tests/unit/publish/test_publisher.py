@@ -22,8 +22,9 @@ from codezero.publish.publisher import ATTEMPTS, MAX_ASKED_S, Publisher
 from codezero.publish.tokens import HubTokens
 from codezero.runtime.console import Console
 from codezero.train.checkpoint import trainable_weights
+from tests.processes import wait_until
 from tests.unit.publish.builders import Trainee, report, write
-from tests.unit.publish.push_hub import TOKEN, push_hub, wait_until
+from tests.unit.publish.push_hub import TOKEN, push_hub
 
 HOUR = 3600.0
 NOW = 1_700_000_000.0

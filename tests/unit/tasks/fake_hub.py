@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import AbstractContextManager
 from urllib.parse import unquote, urlparse
+
+from tests import local_http
 
 REVISION = "a" * 40
 
@@ -16,20 +15,12 @@ Repos = dict[str, dict[str, bytes]]
 """Dataset id to file name to content."""
 
 
-@contextmanager
-def fake_hub(repos: Repos) -> Iterator[str]:
-    """Serves `repos` on a free loopback port and gives the value for HF_ENDPOINT."""
-    handler = type("Handler", (_Handler,), {"repos": repos})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
+def fake_hub(repos: Repos) -> AbstractContextManager[str]:
+    """Serves `repos` and gives the value for HF_ENDPOINT."""
+    return local_http.serving(type("Handler", (_Handler,), {"repos": repos}))
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(local_http.Handler):
     protocol_version = "HTTP/1.1"
     repos: Repos
 
@@ -75,9 +66,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)
-
-    def log_message(self, *args):
-        """Keeps the test output clean."""
 
 
 def children(files, folder):
