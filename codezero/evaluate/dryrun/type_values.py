@@ -114,14 +114,6 @@ def _tuple(items: Any = (), /) -> tuple[Any, ...]:
     return items if type(items) is tuple else tuple(to_list(items))
 
 
-def _set(items: Any = (), /) -> set[Any]:
-    return new_set(items)
-
-
-def _frozenset(items: Any = (), /) -> frozenset[Any]:
-    return new_frozenset(items)
-
-
 def _dict(*sources: Any, **kwargs: Any) -> dict[Any, Any]:
     if len(sources) > 1:
         raise TypeError(f"dict expected at most 1 argument, got {len(sources)}")
@@ -226,9 +218,8 @@ TYPES: dict[str, TypeValue] = {
         kind.__name__: TypeValue(kind, make)
         for kind, make in (
             (int, _int), (float, _float), (complex, _complex), (str, _str), (bool, _bool), (bytes, _bytes),
-            (bytearray, _bytearray),
-            (list, _list), (tuple, _tuple), (set, _set), (frozenset, _frozenset), (dict, _dict), (object, _object),
-            (type, _type), (range, _range), (slice, _slice),
+            (bytearray, _bytearray), (list, _list), (tuple, _tuple), (set, new_set), (frozenset, new_frozenset),
+            (dict, _dict), (object, _object), (type, _type), (range, _range), (slice, _slice),
         )
     },
     **{name: _error(getattr(builtins, name)) for name in _ERRORS},
