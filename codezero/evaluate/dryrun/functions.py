@@ -12,6 +12,7 @@ from codezero.evaluate.dryrun.attributes import get_attribute
 from codezero.evaluate.dryrun.budget import Unsupported, meter
 from codezero.evaluate.dryrun.classes import Class
 from codezero.evaluate.dryrun.descriptors import ClassMethod, Property, StaticMethod, Super
+from codezero.evaluate.dryrun.instance_checks import is_instance, is_subclass
 from codezero.evaluate.dryrun.integers import division_cost, sized
 from codezero.evaluate.dryrun.library_decimal import Decimal
 from codezero.evaluate.dryrun.measure import (
@@ -35,7 +36,7 @@ from codezero.evaluate.dryrun.reflection import BY_NAME
 from codezero.evaluate.dryrun.sorting import keys_of, sorted_items
 from codezero.evaluate.dryrun.streams import PER_CASE, Stream, open_file, read_line
 from codezero.evaluate.dryrun.text import convert, format_value, repr_of, text_of
-from codezero.evaluate.dryrun.type_values import TYPES, is_instance, is_subclass
+from codezero.evaluate.dryrun.type_values import TYPES
 from codezero.evaluate.dryrun.values import Builtin, Iterating, charged
 
 _MISSING = object()
