@@ -275,9 +275,9 @@ def _submission(task: Task, attempt: Attempt, examined: Examined, findings: Find
 def _of_death(death: Death) -> Verdict:
     """Returns the verdict on an attempt whose worker died: failed if the attempt ended it, unavailable if something
     else did."""
-    reply = f"it ends what reads it: {death.cause.value} {death.detail}" if death.by_itself else death.cause.value
     if not death.by_itself:
-        return Verdict(outcome=Outcome.UNAVAILABLE, reply=f"it could not be read: {reply}")
+        return Verdict(outcome=Outcome.UNAVAILABLE, reply=f"it could not be read: {death.cause.value}")
+    reply = f"it ends what reads it: {death.cause.value} {death.detail}"
     return Verdict(outcome=Outcome.JUDGED, p_correct=P_FAILED, reply=reply)
 
 

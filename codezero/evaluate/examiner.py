@@ -124,9 +124,11 @@ class Examiner:
         """Returns the reference of a task, None if there is none or it has ended a worker, and the random seed."""
         if self._fresh is None or not self.walk:
             return None, b""
-        reference, seed = self._fresh.reference_of(task), self._fresh.seed(task, round_number)
-        is_killer = reference is None or _text_digest(reference) in self._killers
-        return None if is_killer or reference is None else _sendable(reference), seed
+        found = self._fresh.reference_of(task)
+        reference = None if found is None else _sendable(found)
+        if reference is not None and _text_digest(reference) in self._killers:
+            reference = None
+        return reference, self._fresh.seed(task, round_number)
 
     def _submit(self, ahead: Iterable[_Group], kills: Mapping[str, int]) -> None:
         """Gives groups to the workers: all own ones, and of an author at most one per worker that it may still end."""

@@ -139,7 +139,7 @@ def read_line(line: str, number: int) -> Stored:
         tests = fields["tests"]
         task = Task(
             origin=TaskOrigin(fields["source"]),
-            question=_text(fields["question"], "question"),
+            question=_question(fields["question"]),
             tests="\n".join(_text(test, "tests") for test in (tests if isinstance(tests, list) else [tests])),
         )
         finish = FinishReason(fields.get("finish", "stop"))
@@ -157,6 +157,16 @@ def _text(value: object, name: str) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{name} must be text, or for tests a list of texts, not {type(value).__name__}")
     return value
+
+
+def _question(value: object) -> str:
+    """Returns a question, of which the id of its task is made. Raises ValueError: it is not text, or not Unicode."""
+    text = _text(value, "question")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("question must be valid Unicode, without single surrogates") from None
+    return text
 
 
 def _scores(found: ScoredGroup, position: int) -> dict[str, Any]:

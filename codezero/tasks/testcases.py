@@ -174,13 +174,13 @@ def _num_uses(name: str, after: list[ast.stmt]) -> int:
     """Returns how often a name is read in `after` until it is assigned again; any uses in a loop count as two."""
     found = 0
     for node in after:
-        inner = [node.iter] if isinstance(node, ast.For) else [node]
-        used = [[one for one in ast.walk(part) if isinstance(one, ast.Name) and one.id == name] for part in inner]
-        found += sum(isinstance(one.ctx, ast.Load) for part in used for one in part)
+        now = node.iter if isinstance(node, ast.For) else node
+        used = [one for one in ast.walk(now) if isinstance(one, ast.Name) and one.id == name]
+        found += sum(isinstance(one.ctx, ast.Load) for one in used)
         if isinstance(node, ast.For):
             inside = (one for part in node.body for one in ast.walk(part) if isinstance(one, ast.Name))
             found += 2 * any(one.id == name for one in inside)
-        if isinstance(node, ast.Assign) and any(isinstance(one.ctx, ast.Store) for part in used for one in part):
+        if isinstance(node, ast.Assign) and any(isinstance(one.ctx, ast.Store) for one in used):
             break
     return found
 

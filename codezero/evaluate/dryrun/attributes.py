@@ -24,11 +24,12 @@ from codezero.evaluate.dryrun.fields import FIELDS
 from codezero.evaluate.dryrun.library_decimal import Context
 from codezero.evaluate.dryrun.measure import NamedTupleValue, type_name
 from codezero.evaluate.dryrun.methods import METHODS
+from codezero.evaluate.dryrun.modules import Module, PerCase
 from codezero.evaluate.dryrun.named_tuples import NamedTuple
 from codezero.evaluate.dryrun.objects import OF_DATA, Instance
 from codezero.evaluate.dryrun.text import text_of
 from codezero.evaluate.dryrun.type_values import type_of
-from codezero.evaluate.dryrun.values import Builtin, Function, Module, PerCase, TypeValue
+from codezero.evaluate.dryrun.values import Builtin, Function, TypeValue
 
 _MISSING = object()
 

@@ -91,7 +91,6 @@ class Meter:
         "deadline",
         "depth",
         "derived",
-        "files",
         "given",
         "handling",
         "judging",
@@ -101,6 +100,7 @@ class Meter:
         "output",
         "output_left",
         "pending",
+        "per_case",
         "reader",
         "recursion_limit",
         "steps",
@@ -120,7 +120,7 @@ class Meter:
         """Resets the state that the cases of one process share: `memory` bytes left, and settings of the library."""
         self.memory = memory
         self.recursion_limit = RECURSION_LIMIT
-        self.files: dict[str, Any] = {}
+        self.per_case: dict[str, Any] = {}
         """Values of `PerCase` by name, such as standard streams: made on first use, or assigned by the program."""
         self.reader: Any = None
         """The stream that reads standard input; None before the first read."""

@@ -140,18 +140,18 @@ def _abstract(function: Any, /) -> Any:
     return function
 
 
+def _unique(enumeration: Any, /) -> Any:
+    if type(enumeration) is not Class or enumeration.members is None:
+        raise Unsupported("unique of this")
+    if len(enumeration.distinct_members()) < len(enumeration.members):
+        raise ValueError(f"duplicate values found in <enum '{enumeration.name}'>")
+    return enumeration
+
+
 ABC_MODULE: dict[str, Any] = {"ABC": ABC, "ABCMeta": ABC, "abstractmethod": Builtin("abstractmethod", _abstract)}
 ENUM_MODULE: dict[str, Any] = {
     "Enum": ENUM,
     "IntEnum": INT_ENUM,
     "auto": Builtin("auto", Auto),
-    "unique": Builtin("unique", lambda enumeration, /: _unique(enumeration)),
+    "unique": Builtin("unique", _unique),
 }
-
-
-def _unique(cls: Any) -> Any:
-    if type(cls) is not Class or cls.members is None:
-        raise Unsupported("unique of this")
-    if len(cls.distinct_members()) < len(cls.members):
-        raise ValueError(f"duplicate values found in <enum '{cls.name}'>")
-    return cls

@@ -12,6 +12,7 @@ from codezero.evaluate.dryrun.attributes import get_attribute
 from codezero.evaluate.dryrun.budget import Unsupported, meter
 from codezero.evaluate.dryrun.classes import Class
 from codezero.evaluate.dryrun.descriptors import ClassMethod, Property, StaticMethod, Super
+from codezero.evaluate.dryrun.instance_checks import is_instance, is_subclass
 from codezero.evaluate.dryrun.integers import division_cost, sized
 from codezero.evaluate.dryrun.library_decimal import Decimal
 from codezero.evaluate.dryrun.measure import (
@@ -35,7 +36,7 @@ from codezero.evaluate.dryrun.reflection import BY_NAME
 from codezero.evaluate.dryrun.sorting import keys_of, sorted_items
 from codezero.evaluate.dryrun.streams import PER_CASE, Stream, open_file, read_line
 from codezero.evaluate.dryrun.text import convert, format_value, repr_of, text_of
-from codezero.evaluate.dryrun.type_values import TYPES, is_instance, is_subclass
+from codezero.evaluate.dryrun.type_values import TYPES
 from codezero.evaluate.dryrun.values import Builtin, Iterating, charged
 
 _MISSING = object()
@@ -185,10 +186,6 @@ def _divmod(a: Any, b: Any, /) -> Any:
     return divmod(a, b)
 
 
-def _pow(base: Any, exp: Any, mod: Any = None) -> Any:
-    return power_modulo(base, exp, mod)
-
-
 def _print(*values: Any, sep: Any = " ", end: Any = "\n", file: Any = None, flush: Any = False) -> None:
     meter.work(0)
     between, last = (" " if sep is None else sep), ("\n" if end is None else end)
@@ -239,10 +236,6 @@ def _based(function: Callable[[Any], str]) -> Callable[[Any], str]:
     return convert_number
 
 
-def _format(value: Any, spec: Any = "", /) -> str:
-    return format_value(value, spec)
-
-
 def _ascii(value: Any, /) -> Any:
     return convert(value, "a")
 
@@ -256,10 +249,10 @@ def _property(fget: Any = None, fset: Any = None, fdel: Any = None, doc: Any = N
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "abs": _abs, "all": _all, "any": _any, "ascii": _ascii, "bin": _based(bin), "callable": _callable, "chr": chr,
     "classmethod": ClassMethod, "divmod": _divmod, "enumerate": _enumerate, "exit": _exit, "filter": _filter,
-    "format": _format, "hash": _hash, "hex": _based(hex), "input": _input, "isinstance": is_instance,
+    "format": format_value, "hash": _hash, "hex": _based(hex), "input": _input, "isinstance": is_instance,
     "issubclass": is_subclass, "iter": _iter, "len": _len, "map": _map, "max": _extreme(max), "min": _extreme(min),
     "next": _next, "oct": _based(oct), "open": open_file, "ord": ord,
-    "pow": _pow, "print": _print, "property": _property, "quit": _exit,
+    "pow": power_modulo, "print": _print, "property": _property, "quit": _exit,
     "repr": repr_of, "reversed": _reversed, "round": _round, "sorted": _sorted, "staticmethod": StaticMethod,
     "sum": number_sum, "super": Super, "zip": _zip, **BY_NAME,
 }  # fmt: skip

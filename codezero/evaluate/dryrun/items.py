@@ -19,8 +19,9 @@ from codezero.evaluate.dryrun.measure import (
     to_list,
     type_name,
 )
+from codezero.evaluate.dryrun.modules import Module
 from codezero.evaluate.dryrun.objects import Instance
-from codezero.evaluate.dryrun.values import Annotation, Generic, Module, Opaque, TypeValue
+from codezero.evaluate.dryrun.values import Annotation, Generic, Opaque, TypeValue
 
 
 def get_item(container: Any, index: Any) -> Any:

@@ -48,11 +48,12 @@ from codezero.evaluate.dryrun.library_random import RANDOM
 from codezero.evaluate.dryrun.library_system import GC, IO, OS, RESOURCE, SYS
 from codezero.evaluate.dryrun.library_time import DATETIME
 from codezero.evaluate.dryrun.measure import ATOMS, DICTS, NamedTupleValue, defaultdict, deque
+from codezero.evaluate.dryrun.modules import Module
 from codezero.evaluate.dryrun.named_tuples import NAMED_TUPLE, namedtuple
 from codezero.evaluate.dryrun.objects import Instance
 from codezero.evaluate.dryrun.regular import MEMBERS as RE
 from codezero.evaluate.dryrun.type_values import COLLECTIONS
-from codezero.evaluate.dryrun.values import Annotation, Builtin, Generic, Module, Opaque
+from codezero.evaluate.dryrun.values import Annotation, Builtin, Generic, Opaque
 
 
 def _copy(value: Any) -> Any:

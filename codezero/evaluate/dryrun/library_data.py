@@ -41,15 +41,11 @@ def _extend(value: Any, items: Any, /) -> None:
     value.extend(found)
 
 
-def _to_list(value: Any) -> list[Any]:
-    return to_list(value)
-
-
 ARRAY_METHODS: dict[str, Callable[..., Any]] = {
     "append": array.append,
     "extend": _extend,
     "fromlist": _extend,
-    "tolist": _to_list,
+    "tolist": to_list,
     **{name: _moving(getattr(array, name)) for name in ("count", "index", "insert", "pop", "remove", "reverse")},
 }
 ARRAY: dict[str, Any] = {"array": TypeValue(array, _array)}

@@ -217,6 +217,6 @@ DATACLASSES: dict[str, Any] = {
     "asdict": Builtin("asdict", _as(dict)),
     "astuple": Builtin("astuple", _as(lambda pairs: tuple(value for _, value in pairs))),
     "dataclass": Builtin("dataclass", _dataclass),
-    "field": Builtin("field", lambda **options: Field(**options)),
+    "field": Builtin("field", Field),
     "replace": Builtin("replace", _replace),
 }

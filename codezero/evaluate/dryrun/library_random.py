@@ -9,7 +9,8 @@ from typing import Any
 
 from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
 from codezero.evaluate.dryrun.measure import MAX_BITS, checked, length, to_list
-from codezero.evaluate.dryrun.values import Builtin, Hidden, PerCase, TypeValue
+from codezero.evaluate.dryrun.modules import PerCase
+from codezero.evaluate.dryrun.values import Builtin, Hidden, TypeValue
 
 
 class Generator(Hidden):

@@ -10,9 +10,10 @@ from codezero.evaluate.dryrun.budget import RECURSION_LIMIT, Unsupported, meter
 from codezero.evaluate.dryrun.classes import Class
 from codezero.evaluate.dryrun.functions import BUILTINS
 from codezero.evaluate.dryrun.methods_streams import byte_stream, read_descriptor, text_stream, write_descriptor
+from codezero.evaluate.dryrun.modules import Module, PerCase
 from codezero.evaluate.dryrun.objects import Instance
 from codezero.evaluate.dryrun.streams import PER_CASE, FileStatus, open_file
-from codezero.evaluate.dryrun.values import Builtin, Module, PerCase
+from codezero.evaluate.dryrun.values import Builtin
 
 
 def end_of_program() -> None:

@@ -176,7 +176,7 @@ class Instance:
             if self.cls.lookup(name) is not None:
                 return self._text(name)  # type: ignore[no-any-return]
         if self.cls.error is not None:
-            return str(self.cls.error(*self.args)) if self.cls.error is not KeyError else str(KeyError(*self.args))
+            return str(self.cls.error(*self.args))
         if self.data is not None:
             return str(self.data)
         raise Unsupported("the text of an object")

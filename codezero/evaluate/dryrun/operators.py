@@ -71,13 +71,14 @@ def power(a: Any, b: Any) -> Any:
     return sized(a**b)
 
 
-def power_modulo(a: Any, b: Any, modulus: Any = None) -> Any:
-    if modulus is None:
-        return power(a, b)
-    if isinstance(a, int) and isinstance(b, int) and isinstance(modulus, int):
-        checked(a), checked(b), checked(modulus)
-        meter.work((b.bit_length() * modulus.bit_length() ** 2) >> 6)
-    return pow(a, b, modulus)
+def power_modulo(base: Any, exp: Any, mod: Any = None) -> Any:
+    """Returns pow(base, exp, mod)."""
+    if mod is None:
+        return power(base, exp)
+    if isinstance(base, int) and isinstance(exp, int) and isinstance(mod, int):
+        checked(base), checked(exp), checked(mod)
+        meter.work((exp.bit_length() * mod.bit_length() ** 2) >> 6)
+    return pow(base, exp, mod)
 
 
 def shift_left(a: Any, b: Any) -> Any:

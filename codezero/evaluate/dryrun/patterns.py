@@ -10,11 +10,11 @@ from codezero.evaluate.dryrun.attributes import get_attribute
 from codezero.evaluate.dryrun.budget import Unsupported, meter
 from codezero.evaluate.dryrun.classes import Class
 from codezero.evaluate.dryrun.compiler import STATEMENTS, Statement, Store, Unit, refusal_of
+from codezero.evaluate.dryrun.instance_checks import is_instance
 from codezero.evaluate.dryrun.measure import DICTS, NamedTupleValue, deque, hashable, to_list
 from codezero.evaluate.dryrun.named_tuples import NamedTuple
 from codezero.evaluate.dryrun.objects import Instance
 from codezero.evaluate.dryrun.operators import equal
-from codezero.evaluate.dryrun.type_values import is_instance
 from codezero.evaluate.dryrun.values import Frame, TypeValue
 
 Pattern = Callable[[Frame, Any], Any]

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
-from codezero.evaluate.dryrun.values import Hidden, PerCase
+from codezero.evaluate.dryrun.modules import PerCase
+from codezero.evaluate.dryrun.values import Hidden
 
 _BYTES_PER_CHAR = 4
 """Bytes that `io.StringIO` takes for any character."""
@@ -147,4 +148,4 @@ PER_CASE = {
     "stderr.buffer": PerCase("stderr.buffer", lambda: Output(2, _BUFFER)),
     "stdout descriptor": PerCase("stdout descriptor", lambda: Output(1, _DESCRIPTOR)),
 }
-"""The standard streams, by their key in `Meter.files`."""
+"""The standard streams, by their key in `Meter.per_case`."""

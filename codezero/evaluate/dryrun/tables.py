@@ -38,7 +38,7 @@ def dict_from_keys(kind: Any, keys: Any, value: Any = None) -> Any:
     return result
 
 
-def new_set(items: Any = ()) -> set[Any]:
+def new_set(items: Any = (), /) -> set[Any]:
     """Returns a set of the items."""
     if type(items) in (set, frozenset) or type(items) is dict:
         table_cost(items)
@@ -49,7 +49,7 @@ def new_set(items: Any = ()) -> set[Any]:
     return result
 
 
-def new_frozenset(items: Any = ()) -> frozenset[Any]:
+def new_frozenset(items: Any = (), /) -> frozenset[Any]:
     """Returns a frozenset of the items, which keep the order that CPython gives them."""
     if type(items) is frozenset:
         return items

@@ -56,7 +56,7 @@ def _width(spec: str) -> int:
     return total
 
 
-def format_value(value: Any, spec: str = "") -> str:
+def format_value(value: Any, spec: Any = "", /) -> str:
     """Returns format(value, spec)."""
     if not spec:
         return text_of(value)

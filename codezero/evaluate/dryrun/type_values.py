@@ -1,4 +1,4 @@
-"""The builtin types of programs: constructors, `type`, `isinstance` and `issubclass`."""
+"""The builtin types of programs: their constructors, and `type`."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ from codezero.evaluate.dryrun.measure import (
 )
 from codezero.evaluate.dryrun.methods_containers import counter_update
 from codezero.evaluate.dryrun.methods_text import decode, encode
-from codezero.evaluate.dryrun.named_tuples import NamedTuple
 from codezero.evaluate.dryrun.objects import Instance
 from codezero.evaluate.dryrun.tables import dict_from_keys, new_frozenset, new_set, update_dict
 from codezero.evaluate.dryrun.text import text_of
-from codezero.evaluate.dryrun.values import Annotation, Builtin, Opaque, TypeValue, Union, charged
+from codezero.evaluate.dryrun.values import Builtin, TypeValue
 
 _NUMERIC = (int, float, Decimal, str, bytes, bytearray)
 _MAX_DIGITS = 5_000
@@ -112,14 +111,6 @@ def _list(items: Any = (), /) -> list[Any]:
 
 def _tuple(items: Any = (), /) -> tuple[Any, ...]:
     return items if type(items) is tuple else tuple(to_list(items))
-
-
-def _set(items: Any = (), /) -> set[Any]:
-    return new_set(items)
-
-
-def _frozenset(items: Any = (), /) -> frozenset[Any]:
-    return new_frozenset(items)
 
 
 def _dict(*sources: Any, **kwargs: Any) -> dict[Any, Any]:
@@ -226,9 +217,8 @@ TYPES: dict[str, TypeValue] = {
         kind.__name__: TypeValue(kind, make)
         for kind, make in (
             (int, _int), (float, _float), (complex, _complex), (str, _str), (bool, _bool), (bytes, _bytes),
-            (bytearray, _bytearray),
-            (list, _list), (tuple, _tuple), (set, _set), (frozenset, _frozenset), (dict, _dict), (object, _object),
-            (type, _type), (range, _range), (slice, _slice),
+            (bytearray, _bytearray), (list, _list), (tuple, _tuple), (set, new_set), (frozenset, new_frozenset),
+            (dict, _dict), (object, _object), (type, _type), (range, _range), (slice, _slice),
         )
     },
     **{name: _error(getattr(builtins, name)) for name in _ERRORS},
@@ -257,11 +247,10 @@ def _maketrans(*args: Any) -> dict[int, Any]:
 
 TYPES["str"].attrs["maketrans"] = Builtin("maketrans", _maketrans)
 
-_none_type = TypeValue(type(None), lambda: None)
 _BY_HOST: dict[type, TypeValue] = {
     **{value.host: value for value in (*TYPES.values(), *COLLECTIONS.values())},
     DepthError: TYPES["RecursionError"],
-    type(None): _none_type,
+    type(None): TypeValue(type(None), lambda: None),
 }
 
 
@@ -277,52 +266,3 @@ def type_of(value: Any) -> Any:
     if kind not in _BY_HOST:
         raise Unsupported(f"the type of a {type_name(value)}")
     return _BY_HOST[kind]
-
-
-def is_instance(value: Any, spec: Any, /) -> bool:
-    """Returns isinstance(value, spec)."""
-    if type(spec) is tuple:
-        return any(is_instance(value, part) for part in charged(spec))
-    if type(spec) is Class:
-        return type(value) is Instance and spec in value.cls.mro
-    if type(spec) is TypeValue:
-        if spec.host is object:
-            return True
-        if spec.host is type:
-            return type(value) in (Class, TypeValue)
-        if type(value) is Instance:
-            return value.cls.builtin is not None and issubclass(value.cls.builtin.host, spec.host)
-        return isinstance(value, spec.host)
-    if type(spec) is NamedTuple:
-        return type(value) is NamedTupleValue and value.kind.derives_from(spec)
-    if type(spec) is Union:
-        return _in_union(value, spec)
-    if type(spec) in (Annotation, Opaque, Builtin):
-        raise Unsupported("isinstance with this type")
-    raise TypeError("isinstance() arg 2 must be a type, a tuple of types, or a union")
-
-
-def _in_union(value: Any, union: Union) -> bool:
-    parts = [union.parts]
-    while parts:
-        for part in charged(parts.pop()):
-            if type(part) is Union:
-                parts.append(part.parts)
-            elif is_instance(value, _none_type if part is None else part):
-                return True
-    return False
-
-
-def is_subclass(cls: Any, spec: Any, /) -> bool:
-    """Returns issubclass(cls, spec)."""
-    if type(spec) is tuple:
-        return any(is_subclass(cls, part) for part in charged(spec))
-    if type(cls) is Class:
-        if type(spec) is Class:
-            return spec in cls.mro
-        return type(spec) is TypeValue and (
-            spec.host is object or bool(cls.builtin and issubclass(cls.builtin.host, spec.host))
-        )
-    if type(cls) is TypeValue and type(spec) is TypeValue:
-        return issubclass(cls.host, spec.host)
-    raise Unsupported("issubclass with these types")

@@ -1,7 +1,8 @@
-"""Values of interpreted programs that are not plain host values: functions, iterators, types, modules.
+"""Values of interpreted programs that are not plain host values: functions, iterators, types.
 
-Besides these and those of objects.py, a program meets only numbers, text, None and builtin containers. All may be
-passed to host functions, which call a program only through the dunder methods defined here, never by attribute name.
+Besides these and those of objects.py and modules.py, a program meets only numbers, text, None and builtin containers.
+All may be passed to host functions, which call a program only through the dunder methods defined here, never by
+attribute name.
 """
 
 from __future__ import annotations
@@ -258,45 +259,6 @@ def charged(items: Iterable[Any], width: int = 1) -> Iterator[Any]:
         if meter.left < 0:
             meter.refill()
         yield item
-
-
-class PerCase:
-    """A value of the running program, such as `sys.stdin`, made on first use; the program may assign another."""
-
-    __slots__ = ("make", "name")
-
-    def __init__(self, name: str, make: Callable[[], Any]) -> None:
-        self.name, self.make = name, make
-
-    def get(self) -> Any:
-        if self.name not in meter.files:
-            meter.files[self.name] = self.make()
-        return meter.files[self.name]
-
-    def put(self, value: Any) -> None:
-        meter.files[self.name] = value
-
-
-class Module(Hidden):
-    """An imported module: `members` are interpreted; other `existing` names end the case when they are used."""
-
-    __slots__ = ("existing", "members", "name")
-
-    def __init__(self, name: str, members: dict[str, Any], existing: frozenset[str]) -> None:
-        self.name, self.members, self.existing = name, members, existing
-
-    def member(self, name: str) -> Any:
-        """Returns the value of a name. Raises KeyError if the real module does not have it either."""
-        if name in self.members:
-            found = self.members[name]
-            return found.get() if type(found) is PerCase else found
-        if name in self.existing:
-            return Opaque(f"{self.name}.{name}")
-        raise KeyError(name)
-
-    def public_names(self) -> list[str]:
-        """Returns the names that `from module import *` binds."""
-        return [name for name in self.existing if not name.startswith("_")]
 
 
 class Opaque:

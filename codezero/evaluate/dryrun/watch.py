@@ -34,14 +34,14 @@ class Walked:
     outcome: CaseOutcome
     """PASS: it ended normally; FAIL: it ended with an error; UNKNOWN: it was not interpreted to its end."""
     output: str
-    went: frozenset[Decision]
+    decisions: frozenset[Decision]
 
 
 class _Watch:
     """Records the decisions of a program while it runs."""
 
     def __init__(self, tree: ast.Module) -> None:
-        self.went: set[Decision] = set()
+        self.decisions: set[Decision] = set()
         self.count = 0
         self.conditions: set[int] = set()
         """Ids of the syntax nodes that are conditions."""
@@ -93,34 +93,34 @@ class _Watched(Unit):
         return _remembered(run, watch.places[id(node)]) if id(node) in watch.places else run
 
     def block(self, nodes: Sequence[ast.stmt]) -> Statement:
-        run, entered, went = super().block(nodes), (self.watch.number(), True), self.watch.went
+        run, entered, decisions = super().block(nodes), (self.watch.number(), True), self.watch.decisions
 
         def tell(frame: Frame) -> Any:
-            went.add(entered)
+            decisions.add(entered)
             return run(frame)
 
         return tell
 
 
 def _telling(run: Expression, watch: _Watch) -> Expression:
-    number, went = watch.number(), watch.went
+    number, decisions = watch.number(), watch.decisions
 
     def tell(frame: Frame) -> Any:
         value = run(frame)
         if type(value) is not Instance:  # its truth would run a method of the solution
-            went.add((number, bool(value)))
+            decisions.add((number, bool(value)))
         return value
 
     return tell
 
 
 def _comparing(run: Expression, places: Sequence[_Place], watch: _Watch) -> Expression:
-    number, went = watch.number(), watch.went
+    number, decisions = watch.number(), watch.decisions
 
     def tell(frame: Frame) -> Any:
         value = run(frame)
         same = (i for i, place in enumerate(places) if value is place[0] or (type(value) is str and value == place[0]))
-        went.add((number, next(same, -1)))
+        decisions.add((number, next(same, -1)))
         return value
 
     return tell
@@ -148,8 +148,8 @@ def watched(code: str, inputs: Sequence[str], budget: Budget) -> list[Walked]:
         return made
 
     def keep(outcome: CaseOutcome, output: str) -> None:
-        seen.append(Walked(outcome, output, frozenset(watch.went)))
-        watch.went.clear()
+        seen.append(Walked(outcome, output, frozenset(watch.decisions)))
+        watch.decisions.clear()
 
     suite = TestSuite(examples=tuple(StdinExample(given=one, expected="") for one in inputs))
     walked(tree, suite, budget, unit, keep)

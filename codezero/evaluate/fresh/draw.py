@@ -7,7 +7,7 @@ import random
 import re
 import secrets
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from time import process_time
 from typing import Any
@@ -54,7 +54,7 @@ def draw(
     time. Equal seeds draw equal tests. There are none if the reference fails a visible test, or no test has literal
     inputs. `functions` are the names that the tests call."""
     ends = process_time() + seconds
-    alike = _alike(form_of(statement, functions) for statement in suite.statements[:MAX_TESTS])
+    alike = _alike(suite, functions)
     if alike is None or {case.outcome for case in dry_run(reference, suite, _budget(ends))} != {CaseOutcome.PASS}:
         return NONE
     form, inputs = alike
@@ -116,7 +116,7 @@ def recalled_by(
     table with a default does; not if the value is a boolean, which right functions give too. It is UNTOLD if the value
     is one of just two for the visible inputs, such as 'Yes' and 'No'. `seconds` are of processor time."""
     ends = process_time() + seconds
-    alike = _alike(form_of(statement, functions) for statement in suite.statements[:MAX_TESTS])
+    alike = _alike(suite, functions)
     if alike is None:
         return Recalled.UNTRIED
     form, inputs = alike
@@ -136,7 +136,7 @@ def recalled_by(
 def asked_like(suite: TestSuite, functions: Collection[str], *, seed: bytes, count: int, seconds: float) -> list[str]:
     """Returns expressions that call the functions with at most `count` inputs like those of the tests, found in
     `seconds` of processor time; none if no test has literal inputs."""
-    alike = _alike(form_of(statement, functions) for statement in suite.statements[:MAX_TESTS])
+    alike = _alike(suite, functions)
     if alike is None:
         return []
     form, inputs = alike
@@ -154,10 +154,10 @@ def _budget(ends: float, runs: int = 1) -> Budget:
     return Budget(steps=whole.steps * runs // REFERENCE_SHARE, total_seconds=max(ends - process_time(), 0.0))
 
 
-def _alike(found: Iterable[tuple[Form, tuple[Any, ...]] | None]) -> tuple[Form, list[tuple[Any, ...]]] | None:
+def _alike(suite: TestSuite, functions: Collection[str]) -> tuple[Form, list[tuple[Any, ...]]] | None:
     """Returns the form that most tests have, and their distinct inputs; None if no test has a form."""
     inputs: dict[Form, dict[str, tuple[Any, ...]]] = {}
-    for form, values in filter(None, found):
+    for form, values in filter(None, (form_of(one, functions) for one in suite.statements[:MAX_TESTS])):
         inputs.setdefault(form, {})[repr(values)] = values
     most = max(inputs.items(), key=lambda one: len(one[1]), default=None)
     return (most[0], list(most[1].values())) if most else None

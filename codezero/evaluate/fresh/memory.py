@@ -69,10 +69,10 @@ def _compared(shown: Walked, others: Sequence[Walked], answer: list[str], is_gue
     """Compares the dry run of an example with those of other inputs. It is a table if the example takes a decision that
     no other input takes, or if every input that takes one of its decisions prints its answer. In the second case it is
     UNTOLD if the answer is easily guessed: 0, 1, -1, words and phrases of the statement."""
-    if not shown.went <= frozenset().union(*(one.went for one in others)):
+    if not shown.decisions <= frozenset().union(*(one.decisions for one in others)):
         return Recalled.TABLE
     as_shown = {id(one) for one in others if one.output.split() == answer}
-    for decision in shown.went:
-        if all(id(one) in as_shown for one in others if decision in one.went):
+    for decision in shown.decisions:
+        if all(id(one) in as_shown for one in others if decision in one.decisions):
             return Recalled.UNTOLD if is_guessed else Recalled.TABLE
     return Recalled.NONE

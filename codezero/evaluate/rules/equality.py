@@ -42,8 +42,10 @@ def _found(solution: Solution) -> Iterator[tuple[int, str]]:
             yield from _class(node, solution, is_answer=node.name in answers)
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr in _COMPARISONS:
             yield line, f"sets {node.attr} of a class"
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            yield from ((line, what) for what in _made_at_run_time(node))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("type", "setattr"):
+            texts = {n.value for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+            if texts & _COMPARISONS:
+                yield line, f"makes a class with its own {min(texts & _COMPARISONS)}"
         elif isinstance(node, ast.ExceptHandler) and node.type is not None:
             named = {n.id for n in ast.walk(node.type) if isinstance(n, ast.Name)}
             if named & _ASSERT_ERRORS:
@@ -105,13 +107,6 @@ def _answered_classes(solution: Solution) -> Iterator[str]:
 
 def _names_of(assignment: ast.Assign) -> set[str]:
     return {target.id for target in assignment.targets if isinstance(target, ast.Name)}
-
-
-def _made_at_run_time(call: ast.Call) -> Iterator[str]:
-    name = call.func.id if isinstance(call.func, ast.Name) else ""
-    constants = {n.value for n in ast.walk(call) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
-    if name in ("type", "setattr") and constants & _COMPARISONS:
-        yield f"makes a class with its own {min(constants & _COMPARISONS)}"
 
 
 def _shadowed(solution: Solution) -> Iterator[tuple[int, str]]:

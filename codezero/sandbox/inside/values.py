@@ -16,7 +16,9 @@ from typing import Any
 MAX_ITEMS = 200_000
 """The most items taken from an iterator."""
 
-_VIEWS: tuple[Any, ...] = (type({}.keys()), type({}.values()), type({}.items()))
+_VIEWS: tuple[tuple[Any, str], ...] = ((type({}.keys()), "li"), (type({}.values()), "vi"), (type({}.items()), "wi"))
+_DICTS: tuple[tuple[Any, str], ...] = ((collections.Counter, "n"), (collections.OrderedDict, "o"), (dict, "d"))
+"""Kinds of dictionaries, each with its tag. The order of an OrderedDict is not that of the `dict` in it."""
 _COLLECTIONS: tuple[tuple[Any, str], ...] = (
     (list, "l"),
     (tuple, "t"),
@@ -55,12 +57,12 @@ def encode(value: Any, refer: Callable[[Any], int]) -> Any:
     for kind, tag in _COLLECTIONS:
         if isinstance(value, kind):
             return [tag, [encode(item, refer) for item in kind.__iter__(value)]]
-    if isinstance(value, dict):
-        tag = "o" if isinstance(value, collections.OrderedDict) else "d"
-        tag = "n" if isinstance(value, collections.Counter) else tag
-        return [tag, [[encode(key, refer), encode(item, refer)] for key, item in dict.items(value)]]
-    if isinstance(value, _VIEWS):
-        return ["lvw"[_VIEWS.index(type(value))] + "i", [encode(item, refer) for item in value]]
+    for kind, tag in _DICTS:
+        if isinstance(value, kind):
+            return [tag, [[encode(key, refer), encode(item, refer)] for key, item in kind.items(value)]]
+    for kind, tag in _VIEWS:
+        if isinstance(value, kind):  # those of an OrderedDict are of subclasses
+            return [tag, [encode(item, refer) for item in value]]
     if type(value).__module__ in _ITERATORS_OF and hasattr(type(value), "__next__"):
         items = list(itertools.islice(value, MAX_ITEMS + 1))
         if len(items) > MAX_ITEMS:

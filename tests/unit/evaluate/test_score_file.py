@@ -87,6 +87,7 @@ def test_tests_may_be_a_list_or_text():
         ("[]", "not a JSON object"),
         (line(source="wikipedia"), "wikipedia"),
         (line(question=7), "question must be text"),
+        (line(question="\ud800"), "question must be valid Unicode"),
         (line(tests=[1]), "tests must be text"),
         (line(finish="maybe"), "maybe"),
         (json.dumps({"id": 1}), "lacks tests"),

@@ -33,6 +33,15 @@ def test_plain_data_arrives_as_it_was(value):
     assert type(found) is type(value)
 
 
+def test_an_ordered_dictionary_and_its_views_keep_its_order():
+    moved = collections.OrderedDict([(1, 2), (3, 4)])
+    moved.move_to_end(1)
+    assert list(there_and_back(moved).items()) == [(3, 4), (1, 2)]
+    assert list(there_and_back(moved.keys())) == [3, 1]
+    assert list(there_and_back(moved.values())) == [4, 2]
+    assert list(there_and_back(moved.items())) == [(3, 4), (1, 2)]
+
+
 def test_not_a_number_and_the_sign_of_zero_survive():
     assert str(there_and_back([float("nan"), -0.0])) == "[nan, -0.0]"
 

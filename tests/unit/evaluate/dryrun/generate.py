@@ -28,7 +28,7 @@ from codezero.evaluate.dryrun.errors import PROGRAM_ERRORS
 from codezero.evaluate.dryrun.functions import BUILTINS
 from codezero.evaluate.dryrun.library import MODULES
 from codezero.evaluate.dryrun.methods import METHODS
-from codezero.evaluate.dryrun.values import Module
+from codezero.evaluate.dryrun.modules import Module
 from tests.unit.evaluate.dryrun.confined import Program, Ran, run_all
 from tests.unit.evaluate.dryrun.hostile_values import KINDS, PRELUDE
 

@@ -61,12 +61,16 @@ def attempts(*codes, tests=TESTS, **changes):
     return replace(one, **changes)
 
 
-def judged(*groups, reference=SUM, workers=None, judge=None, external=(), number=1, secret=b"secret", count=5):
-    fresh = Fresh(reference_of=lambda task: reference, count=count, secret=secret)
+def evaluator(reference_of, workers=None, judge=None, secret=b"secret", count=5):
+    fresh = Fresh(reference_of=reference_of, count=count, secret=secret)
     examiner = Examiner(workers or Reader(), walk=True, fatal_rules=False, show=True, fresh=fresh)
-    judging = FrozenEvaluator(
+    return FrozenEvaluator(
         judge or ScriptedJudge({}), EvaluatorConfig(fatal_rules=False), RewardConfig(), lambda *_: None, examiner
     )
+
+
+def judged(*groups, reference=SUM, external=(), number=1, **given):
+    judging = evaluator(lambda task: reference, **given)
     return judging.score(SwarmRound(round_id=RoundId(number=number), local=groups, external=tuple(external)))
 
 
@@ -210,27 +214,29 @@ class KilledByReferences(Reader):
         return answer
 
 
-def test_a_reference_that_kills_costs_no_attempt_and_no_author_anything_and_is_not_used_again():
+def test_a_reference_that_kills_costs_no_attempt_and_no_author_anything():
     workers = KilledByReferences()
     peers = [attempts(LOOP, WRONG, peer_id=f"p{n}", address="10.0.0.1") for n in range(4)]
     own, *found = judged(attempts(LOOP, WRONG), workers=workers, external=peers)
     for one in (own, *found):
         assert (one.refused, [verdict.p_correct for verdict in one.verdicts]) == (None, [P_PASSED, P_FAILED])
         assert [verdict.outcome for verdict in one.verdicts] == [Outcome.JUDGED] * 2
-    before = workers.with_reference
-    judged(attempts(LOOP), workers=workers, reference="def f(xs):\n    return 0 + sum(xs)")
-    assert workers.with_reference > before
+
+
+@pytest.mark.parametrize("reference", [SUM, f"{SUM}\n# \ud800"], ids=["plain", "surrogate"])
+def test_a_reference_that_kills_is_not_used_again(reference):
+    workers = KilledByReferences()
+    judging = evaluator(lambda task: reference, workers)
+    for number in (1, 2):
+        judging.score(SwarmRound(round_id=RoundId(number=number), local=(attempts(LOOP),), external=()))
+    assert workers.with_reference == 2  # in the first round: the group, then the reference alone
 
 
 def test_a_line_may_bring_its_reference():
     fields = {"question": "Add.", "tests": TESTS, "source": "mbpp", "group": "a"}
     lines = [json.dumps({**fields, "solution": f"```python\n{code}\n```", "reference": SUM}) for code in (LOOP, TABLE)]
     references = {}
-    fresh = Fresh(reference_of=references.get, count=5, secret=b"x")
-    examiner = Examiner(Reader(), walk=True, fatal_rules=False, show=True, fresh=fresh)
-    judging = FrozenEvaluator(
-        ScriptedJudge({}), EvaluatorConfig(fatal_rules=False), RewardConfig(), lambda *_: None, examiner
-    )
+    judging = evaluator(references.get)
     right, table = score_lines(lines, judging.score_groups, references)
     assert (right["p_correct"], right["fresh"]["passed"]) == (P_PASSED, 5)
     assert (table["p_correct"], table["fresh"]["drawn"]) == (P_FRESH_FAILED, 5)

@@ -1,0 +1,62 @@
+"""`isinstance` and `issubclass`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from codezero.evaluate.dryrun.budget import Unsupported
+from codezero.evaluate.dryrun.classes import Class
+from codezero.evaluate.dryrun.measure import NamedTupleValue
+from codezero.evaluate.dryrun.named_tuples import NamedTuple
+from codezero.evaluate.dryrun.objects import Instance
+from codezero.evaluate.dryrun.type_values import type_of
+from codezero.evaluate.dryrun.values import Annotation, Builtin, Opaque, TypeValue, Union, charged
+
+
+def is_instance(value: Any, spec: Any, /) -> bool:
+    """Returns isinstance(value, spec)."""
+    if type(spec) is tuple:
+        return any(is_instance(value, part) for part in charged(spec))
+    if type(spec) is Class:
+        return type(value) is Instance and spec in value.cls.mro
+    if type(spec) is TypeValue:
+        if spec.host is object:
+            return True
+        if spec.host is type:
+            return type(value) in (Class, TypeValue)
+        if type(value) is Instance:
+            return value.cls.builtin is not None and issubclass(value.cls.builtin.host, spec.host)
+        return isinstance(value, spec.host)
+    if type(spec) is NamedTuple:
+        return type(value) is NamedTupleValue and value.kind.derives_from(spec)
+    if type(spec) is Union:
+        return _in_union(value, spec)
+    if type(spec) in (Annotation, Opaque, Builtin):
+        raise Unsupported("isinstance with this type")
+    raise TypeError("isinstance() arg 2 must be a type, a tuple of types, or a union")
+
+
+def _in_union(value: Any, union: Union) -> bool:
+    parts = [union.parts]
+    while parts:
+        for part in charged(parts.pop()):
+            if type(part) is Union:
+                parts.append(part.parts)
+            elif is_instance(value, type_of(None) if part is None else part):
+                return True
+    return False
+
+
+def is_subclass(cls: Any, spec: Any, /) -> bool:
+    """Returns issubclass(cls, spec)."""
+    if type(spec) is tuple:
+        return any(is_subclass(cls, part) for part in charged(spec))
+    if type(cls) is Class:
+        if type(spec) is Class:
+            return spec in cls.mro
+        return type(spec) is TypeValue and (
+            spec.host is object or bool(cls.builtin and issubclass(cls.builtin.host, spec.host))
+        )
+    if type(cls) is TypeValue and type(spec) is TypeValue:
+        return issubclass(cls.host, spec.host)
+    raise Unsupported("issubclass with these types")

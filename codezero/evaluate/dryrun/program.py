@@ -1,0 +1,241 @@
+"""A program and its tests, interpreted case by case."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import replace
+from time import thread_time
+from typing import Any
+
+from codezero.evaluate.dryrun.apart import apart
+from codezero.evaluate.dryrun.budget import OUT_OF_TIME, Budget, Cheat, DepthError, Stop, meter
+from codezero.evaluate.dryrun.compiler import Statement, Unit
+from codezero.evaluate.dryrun.errors import PROGRAM_ERRORS, Raised, check_host_call
+from codezero.evaluate.dryrun.flow import Unequal
+from codezero.evaluate.dryrun.functions import BUILTIN_NAMES
+from codezero.evaluate.dryrun.library_decimal import reset_context
+from codezero.evaluate.dryrun.library_system import end_of_program
+from codezero.evaluate.dryrun.measure import type_name
+from codezero.evaluate.dryrun.scope import BadScope
+from codezero.evaluate.dryrun.text import text_of
+from codezero.tasks.testcases import StdinExample, TestSuite, parse_source
+from codezero.types import CaseOutcome, CaseResult
+
+_MAX_REASON = 160
+_PASSED = CaseResult(outcome=CaseOutcome.PASS)
+
+
+def unknown(reason: str) -> CaseResult:
+    return CaseResult(outcome=CaseOutcome.UNKNOWN, reason=short(reason))
+
+
+def short(reason: str) -> str:
+    """Returns a reason in one line of bounded length."""
+    reason = " ".join(reason[: 10 * _MAX_REASON].split())
+    return reason if len(reason) <= _MAX_REASON else reason[:_MAX_REASON] + "..."
+
+
+class Program:
+    """A solution and its tests, with a set of names each. The tests see the solution's names; the solution cannot
+    change theirs."""
+
+    def __init__(
+        self,
+        tree: ast.Module,
+        suite: TestSuite,
+        budget: Budget,
+        results: list[CaseResult],
+        unit: Callable[..., Unit] = Unit,
+        keep: Callable[[CaseOutcome, str], None] | None = None,
+        alone: bool = True,
+    ) -> None:
+        self._tree, self._suite, self._budget, self._results = tree, suite, budget, results
+        self._unit, self._keep, self._alone = unit, keep, alone
+        self._names: dict[str, Any] = {}
+        self._test_names: dict[str, Any] = {}
+        self._body: Statement | None = None
+        self._setup: Statement | None = None
+        self.output: str | None = None
+        """The output of the last example's run, if it ended without an error."""
+
+    def run(self) -> None:
+        """Interprets all cases within the time and appends their results."""
+        self._end = thread_time() + self._budget.total_seconds
+        self._cases = [parse_source(case.source) for case in self._suite.statements]
+        meter.test_names = frozenset(
+            node.id
+            for tree in (parse_source(self._suite.setup), *self._cases)
+            for node in ast.walk(tree or ast.Module([], []))
+            if isinstance(node, ast.Name)
+        )
+        try:
+            if self._suite.examples:
+                self._run_examples()
+            else:
+                self._run_statements()
+        finally:
+            self._names.clear()
+            self._test_names.clear()
+            meter.new_process(0)
+            meter.start(self._budget, 0.0)
+
+    def _start(self, budget: Budget, stdin: str = "") -> None:
+        meter.start(budget, max(self._end - thread_time(), 0.0), stdin)
+
+    def _attempt(self, what: Any) -> CaseResult | None:
+        """Returns the result of a case in which `what()` fails or is unsure; None if it succeeds."""
+        try:
+            what()
+        except Cheat as cheat:
+            return CaseResult(outcome=CaseOutcome.FAIL, reason=short(str(cheat)))
+        except Stop as stop:
+            return unknown(str(stop))
+        except BadScope as error:
+            return CaseResult(outcome=CaseOutcome.FAIL, reason=short(f"SyntaxError: {error}"))
+        except PROGRAM_ERRORS as error:
+            try:
+                check_host_call(error)
+            except Stop as stop:
+                return unknown(str(stop))
+            if isinstance(error, RecursionError | MemoryError) and not isinstance(error, DepthError):
+                return unknown("recursion depth")
+            if meter.derived and isinstance(error, TypeError):
+                return unknown("a class that derives from a builtin type")
+            if meter.unsure and not isinstance(error, DepthError):
+                return unknown(meter.unsure)
+            return CaseResult(outcome=CaseOutcome.FAIL, reason=_describe(error))
+        return unknown(meter.unsure) if meter.unsure else None
+
+    def _define(self) -> None:
+        """Runs the solution's own statements."""
+        self._names.clear()
+        reset_context()
+        meter.new_process(self._budget.memory)
+        if self._body is None:
+            future = any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in self._tree.body)
+            unit = self._unit(self._names, self._test_names, future_annotations=future)
+            self._body = unit.block(self._tree.body)
+        self._body([None])
+
+    def _prepare(self) -> None:
+        """Runs the solution and then the tests' setup, and gives the solution the names of the setup."""
+        self._test_names.clear()
+        self._define()
+        if self._setup is None:
+            tree = parse_source(self._suite.setup)
+            if tree is None:
+                raise Stop("the tests' setup does not parse")
+            self._setup = Unit(self._test_names, self._names, judges=True).block(tree.body)
+        self._setup([None])
+        self._names.update(self._test_names)
+
+    def _run_statements(self) -> None:
+        self._run_together()
+        if self._alone and all(result.outcome is not CaseOutcome.FAIL for result in self._results):
+            self._run_apart()
+
+    def _run_together(self) -> None:
+        """Runs the cases in order with one definition of the solution, as executing them would."""
+        budget = self._budget
+        self._start(budget)
+        failed = self._attempt(self._prepare)
+        for case in self._cases:
+            if failed is not None:
+                self._results.append(failed)
+                continue
+            if thread_time() > self._end:
+                return
+            self._start(budget)
+            result = self._attempt(lambda case=case: self._check(case))
+            self._results.append(result or _PASSED)
+            budget = budget.after(self._results[-1].reason)
+            if result is not None and result.outcome is CaseOutcome.UNKNOWN:
+                # It was cut off: the next case must not see its half-made changes.
+                self._start(budget)
+                failed = self._attempt(self._prepare)
+
+    def _run_apart(self) -> None:
+        """Runs the cases again, each independent group with a new definition of the solution, so that a solution that
+        counts its calls or returns prepared answers in order fails."""
+        cases = [case for case in self._cases if case is not None]
+        setup = parse_source(self._suite.setup)
+        if setup is None or len(cases) < len(self._cases):
+            return
+        for group in apart(setup, cases[: len(self._results)]):
+            if group == list(range(len(group))):
+                continue  # nothing came before it
+            self._start(self._budget)
+            failed = self._attempt(self._prepare) if thread_time() < self._end else unknown(OUT_OF_TIME)
+            for number in group:
+                self._start(self._budget)
+                result = failed or self._attempt(lambda number=number: self._check(cases[number]))
+                if result is not None and self._results[number] == _PASSED:
+                    self._results[number] = replace(result, reason=short(f"on its own: {result.reason}"))
+
+    def _check(self, tree: ast.Module | None) -> None:
+        if tree is None:
+            raise Stop("the test does not parse")
+        own_builtins = self._subjects(tree)
+        Unit(self._test_names, self._names, judges=True, own_builtins=own_builtins).block(tree.body)([None])
+
+    def _subjects(self, tree: ast.Module) -> frozenset[str]:
+        """Returns the builtin names by which a test means the solution's function: one that the solution defines, in a
+        test that calls nothing else. Raises Stop if the meaning is unclear."""
+        used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        redefined = {n for n in used & BUILTIN_NAMES & self._names.keys() if n not in self._test_names}
+        if not redefined:
+            return frozenset()
+        called = {n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+        if called == redefined and len(called) == 1:
+            return frozenset(called)
+        if called <= BUILTIN_NAMES or not redefined <= called:
+            raise Stop("the solution redefines builtins of the test")
+        return frozenset()
+
+    def _run_examples(self) -> None:
+        budget = self._budget
+        for example in self._suite.examples:
+            if thread_time() > self._end:
+                return
+            self._start(budget, example.given)
+            self._results.append(self._run_example(example))
+            budget = budget.after(self._results[-1].reason)
+
+    def _run_example(self, example: StdinExample) -> CaseResult:
+        try:
+            result = self._attempt(self._define_until_exit)
+        finally:
+            output = "".join(meter.output)
+        if self._keep is not None:
+            self._keep(result.outcome if result is not None else CaseOutcome.PASS, output)
+        if result is not None:
+            return result
+        self.output = output
+        got, expected = output.split(), example.expected.split()
+        if got != expected:
+            reason = f"printed {' '.join(got)[:60]!r} instead of {' '.join(expected)[:60]!r}"
+        elif example.given.strip() and meter.reader is None:
+            reason = "printed the answer without having read the input"
+        else:
+            return _PASSED
+        return CaseResult(outcome=CaseOutcome.FAIL, reason=short(reason))
+
+    def _define_until_exit(self) -> None:
+        try:
+            self._define()
+        except SystemExit as error:
+            if error.code not in (None, 0):
+                raise
+        end_of_program()
+
+
+def _describe(error: BaseException) -> str:
+    if isinstance(error, Unequal):
+        return short(str(error))
+    name = type_name(error)
+    try:
+        text = text_of(error.instance if isinstance(error, Raised) else error)
+    except (*PROGRAM_ERRORS, Stop):
+        text = ""
+    return short(f"{name}: {text}" if text else name)
