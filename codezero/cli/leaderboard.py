@@ -62,7 +62,8 @@ def _folders(given: Sequence[Path]) -> list[Path]:
     runs = runs_in(given)
     found = [run.folder for run in runs if run.role == SOLVER]
     if not found:
-        raise StateError(f"only a proposer has run in {runs[0].folder.parent}: give the state folder of a solver")
+        roles = " and ".join(dict.fromkeys(run.role for run in runs))
+        raise StateError(f"only a {roles} has run in {runs[0].folder.parent}: give the state folder of a solver")
     return found
 
 

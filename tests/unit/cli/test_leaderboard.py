@@ -1,5 +1,7 @@
 import json
 
+import pytest
+
 from codezero.cli import main
 from codezero.cli.leaderboard import lines
 from codezero.ledger.leaderboard import Leaderboard, LeaderboardRow
@@ -66,8 +68,10 @@ def test_what_could_not_be_read_is_said():
     ]
 
 
-def test_a_folder_of_a_proposer_alone_is_told_as_such(tmp_path, capsys):
-    (tmp_path / "proposer").mkdir()
-    (tmp_path / "proposer" / "status.json").write_text("{}")
+@pytest.mark.parametrize("roles", [("proposer",), ("verifier",), ("proposer", "verifier")])
+def test_a_folder_without_a_solver_is_told_as_such(tmp_path, capsys, roles):
+    for role in roles:
+        (tmp_path / role).mkdir()
+        (tmp_path / role / "status.json").write_text("{}")
     assert main(["leaderboard", str(tmp_path)]) == 1
-    assert f"only a proposer has run in {tmp_path}: give" in capsys.readouterr().err
+    assert f"only a {' and '.join(roles)} has run in {tmp_path}: give" in capsys.readouterr().err
