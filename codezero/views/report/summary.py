@@ -144,7 +144,7 @@ def _about(
         about.append(("batches", f"{len(batches)} ({batches[0].batch} to {batches[-1].batch})"))
         written, valid = sum(one.num_written for one in batches), sum(one.num_valid for one in batches)
         about.append(("problems", f"{written} written, {valid} published"))
-        tests = writer_total(batches)
+        tests = writer_total(one.writer for one in batches)
         about.append(("test cases", writer_text(tests) if tests is not None else ""))
     if cases:
         about.append(("batches", f"{len(cases)} ({cases[0].batch} to {cases[-1].batch})"))
