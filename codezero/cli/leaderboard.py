@@ -82,6 +82,8 @@ def lines(board: Leaderboard, now_s: float) -> Iterator[str]:
 
 
 def _as_of(board: Leaderboard, now_s: float) -> str:
+    from codezero.runtime.amounts import span
+
     if board.kind != "chain":
         return ""
     if not board.is_whole:
@@ -89,7 +91,7 @@ def _as_of(board: Leaderboard, now_s: float) -> str:
         of = "" if board.head_block is None else f" of {board.head_block}"
         return f", read up to block {read}{of} only: ask again to continue"
     age_s = max(0.0, now_s - (board.as_of_s or now_s))
-    return f", as of block {board.read_block}" + (f", {age_s / 60:.0f} minutes ago" if age_s >= 60 else "")
+    return f", as of block {board.read_block}" + (f", {span(age_s)} ago" if age_s >= 60 else "")
 
 
 def _line(kind: str, rank: int, place: LeaderboardRow, mark: str) -> str:

@@ -22,7 +22,7 @@ from codezero.views.runs import PROPOSER, SOLVER, VERIFIER, Run
 MAX_PEERS = 20
 DROPPED = {
     "zero_advantage": "all solutions equally good: nothing to learn from",
-    "unscored": "the evaluator had no verdict on two of its solutions",
+    "unscored": "the evaluator had a verdict on none of its solutions, or on a single one",
     "masked": "single solutions that it could not judge",
     "stale": "of another node, from too many rounds ago",
     "duplicate": "of another node, seen before",

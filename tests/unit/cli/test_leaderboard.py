@@ -55,7 +55,7 @@ def test_a_chain_says_up_to_where_it_was_read_and_where_this_node_is():
         "      and 8 more",
         "   8. -1.00 in 2 rewards, 1 vote: me (screeching powerful sardine) <- this node",
     ]
-    assert next(lines(board, 4600.0)) == "0xC0 on chain 7: 9 peers, as of block 50, 60 minutes ago"
+    assert next(lines(board, 4600.0)) == "0xC0 on chain 7: 9 peers, as of block 50, 1 h 0 min ago"
 
 
 def test_what_could_not_be_read_is_said():
