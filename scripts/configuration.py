@@ -45,7 +45,7 @@ and a state folder keeps its model and training method.
 
 
 def page() -> str:
-    """The whole page as Markdown."""
+    """Returns the whole page as Markdown."""
     config = load_config([])
     sections = [
         field.name for field in dataclasses.fields(config) if dataclasses.is_dataclass(getattr(config, field.name))
@@ -94,7 +94,7 @@ def _type(kind: Any) -> str:
 
 
 def _choices(group: str) -> list[str]:
-    """What each file of a group sets, and why, by its leading comment."""
+    """Returns a table of what each file of a group sets, and why, by its leading comment."""
     rows = []
     for path in sorted((checkout.CONFIGS / group).glob("*.yaml")):
         text = path.read_text(encoding="utf-8")

@@ -34,7 +34,7 @@ MOST = 60
 
 
 def picture(snapshot: Snapshot) -> str:
-    """The view as SVG, which loads nothing from anywhere."""
+    """Returns the view as SVG, which loads nothing from anywhere."""
     console = Console(
         record=True, width=WIDTH, file=io.StringIO(), force_terminal=True, color_system="standard", _environ={}
     )
@@ -44,7 +44,7 @@ def picture(snapshot: Snapshot) -> str:
 
 
 def take(folder: Path) -> Snapshot:
-    """That of the first node in a state or swarm folder."""
+    """Returns a snapshot of the first node in a state or swarm folder."""
     found = watched(find_runs(folder, MOST)[0])()
     return dataclasses.replace(found, name="", pid=found.status.pid, messages=found.messages[-MOST:])
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codezero.cli.options import INTERRUPTED, Commands, add_command
+from codezero.cli.options import INTERRUPTED, Commands, add_command, number
 from codezero.errors import ConfigError, StateError, told_as
 
 if TYPE_CHECKING:
@@ -36,8 +36,6 @@ Solutions are untrusted code: they run in a sandbox, whose protections on this m
 there are none (macOS, most containers) nothing runs; CODEZERO_UNCONFINED=1 runs them anyway, with your rights.
 A stopped evaluation continues when it is started again with the same settings. Results lie in --out.
 """
-
-
 _CHECKPOINT = "measure what a node has trained; STATE_DIR/best, or best for state/best: where its probes were highest"
 _WRITER = "with --verify: tests by what `codezero verify` has trained, a second model in memory"
 _BATCH = "completions at a time; 0, the default, takes 64, or 256 on a CUDA GPU, or what memory holds"
@@ -65,9 +63,9 @@ def add_commands(commands: Commands) -> None:
     model.add_argument("--device", choices=("auto", "cpu", "cuda", "mps"), default="auto")
     model.add_argument("--dtype", choices=("auto", "float32", "bfloat16"), default="auto")
     model.add_argument("--threads", type=_count, default=0, help="CPU threads; 0 takes one per physical core")
-    number = model.add_mutually_exclusive_group()
-    number.add_argument("--samples", type=_positive, default=1, metavar="N", help="solutions a problem (default 1)")
-    number.add_argument("--best-of", type=_positive, default=0, metavar="N", help=_BEST_OF)
+    count = model.add_mutually_exclusive_group()
+    count.add_argument("--samples", type=_positive, default=1, metavar="N", help="solutions a problem (default 1)")
+    count.add_argument("--best-of", type=_positive, default=0, metavar="N", help=_BEST_OF)
     model.add_argument("--verify", action="store_true", help="with --best-of: also by tests that the model writes")
     model.add_argument("--writer", metavar="STATE_DIR", help=_WRITER)
     model.add_argument("--temperature", type=_temperature, default=0.0, metavar="T", help="0 is greedy (default)")
@@ -76,24 +74,11 @@ def add_commands(commands: Commands) -> None:
     model.add_argument("--seed", type=_count, default=0, help="the seed of the sampling (default 0)")
 
 
-def _number(convert: Callable[[str], Any], check: Callable[[Any], bool], wanted: str) -> Callable[[str], Any]:
-    def parse(text: str) -> Any:
-        try:
-            value = convert(text)
-        except ValueError:
-            value = None
-        if value is None or not check(value):
-            raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}")
-        return value
-
-    return parse
-
-
-_count = _number(int, lambda value: value >= 0, "a whole number from 0 on")
-_positive = _number(int, lambda value: value >= 1, "a whole number from 1 on")
-_seconds = _number(float, lambda value: 0 < value <= 300, "a number of seconds up to 300")
-_temperature = _number(float, lambda value: 0 <= value < 100, "a temperature from 0 on")
-_ks = _number(
+_count = number(int, lambda value: value >= 0, "a whole number from 0 on")
+_positive = number(int, lambda value: value >= 1, "a whole number from 1 on")
+_seconds = number(float, lambda value: 0 < value <= 300, "a number of seconds up to 300")
+_temperature = number(float, lambda value: 0 <= value < 100, "a temperature from 0 on")
+_ks = number(
     lambda text: tuple(int(part) for part in text.split(",")), lambda ks: min(ks) >= 1, "numbers such as 1,5,10"
 )
 

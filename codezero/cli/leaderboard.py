@@ -62,7 +62,8 @@ def _folders(given: Sequence[Path]) -> list[Path]:
     runs = runs_in(given)
     found = [run.folder for run in runs if run.role == SOLVER]
     if not found:
-        raise StateError(f"only a proposer has run in {runs[0].folder.parent}: give the state folder of a solver")
+        roles = " and ".join(dict.fromkeys(run.role for run in runs))
+        raise StateError(f"only a {roles} has run in {runs[0].folder.parent}: give the state folder of a solver")
     return found
 
 
@@ -81,6 +82,8 @@ def lines(board: Leaderboard, now_s: float) -> Iterator[str]:
 
 
 def _as_of(board: Leaderboard, now_s: float) -> str:
+    from codezero.runtime.amounts import span
+
     if board.kind != "chain":
         return ""
     if not board.is_whole:
@@ -88,7 +91,7 @@ def _as_of(board: Leaderboard, now_s: float) -> str:
         of = "" if board.head_block is None else f" of {board.head_block}"
         return f", read up to block {read}{of} only: ask again to continue"
     age_s = max(0.0, now_s - (board.as_of_s or now_s))
-    return f", as of block {board.read_block}" + (f", {age_s / 60:.0f} minutes ago" if age_s >= 60 else "")
+    return f", as of block {board.read_block}" + (f", {span(age_s)} ago" if age_s >= 60 else "")
 
 
 def _line(kind: str, rank: int, place: LeaderboardRow, mark: str) -> str:

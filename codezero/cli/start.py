@@ -60,7 +60,7 @@ def add_commands(commands: Commands) -> None:
 def _start(options: argparse.Namespace) -> int:
     from codezero.launch.choices import Options, SignIn
     from codezero.launch.start import StartOptions, start
-    from codezero.launch.up import UpOptions
+    from codezero.launch.swarm_settings import UpOptions
 
     asked = Options(
         way=_way(options),

@@ -98,7 +98,8 @@ def add_gpus_option(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -
 
 
 def _up(options: argparse.Namespace) -> int:
-    from codezero.launch.up import UpOptions, up
+    from codezero.launch.swarm_settings import UpOptions
+    from codezero.launch.up import up
 
     return up(
         UpOptions(

@@ -34,6 +34,7 @@ from codezero.observe.probes import NODE, PAIR, ProbeReport
 from codezero.observe.status import Status
 from codezero.proposals import BatchReport
 from codezero.reports import CasesReport, RoundReport
+from codezero.views.runs import ROLES, log_name
 
 if TYPE_CHECKING:
     from codezero.ledger.reading import Pending
@@ -44,17 +45,8 @@ REPORT_BYTES = 300_000
 """Bytes taken from the end of each file of reports."""
 SMALL_BYTES = 100_000
 """The size in bytes above which a settings or status file is left out, since a genuine one is never that large."""
-_LOGS = (
-    "swarm.log",
-    "swarm.log.1",
-    "swarm.log.2",
-    "swarm.log.3",
-    "proposer.log",
-    "proposer.log.1",
-    "verifier.log",
-    "verifier.log.1",
-    "yarn.log",
-)
+_LOGS = (*(f"{log_name(role)}{end}" for role in ROLES for end in ("", ".1", ".2", ".3")), "yarn.log")
+"""The logs of each role, of which `runtime.logs` keeps three earlier files, and that of the sign-in app."""
 _REPORTS = {
     "rounds.jsonl": RoundReport,
     "proposals.jsonl": BatchReport,

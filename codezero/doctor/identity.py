@@ -14,6 +14,7 @@ from codezero.identity import key, keyfile
 from codezero.identity.key import Identity
 from codezero.identity.names import animal_name
 from codezero.runtime import state
+from codezero.views.runs import ROLES, folder_of
 
 
 def needs_key(case: Case) -> bool:
@@ -63,7 +64,7 @@ def _others(case: Case, path: Path, peer_id: str) -> Iterator[Finding]:
     holder = keyfile.live_holder(path)
     if holder is None:
         return
-    if holder in [state.holder(case.state_dir / inner) for inner in ("", "proposer", "verifier")]:
+    if holder in [state.holder(folder_of(case.state_dir, role)) for role in ROLES]:
         yield ok("identity", f"the running node (process {holder}) uses the key")
         return
     found = f"another live node (process {holder or 'unknown'}) uses the key of peer {peer_id}"

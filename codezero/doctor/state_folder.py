@@ -91,11 +91,11 @@ def _bound(case: Case, folder: Path) -> Iterator[Finding]:
     """Reports the settings that the folder is bound to. Raises StateError: it was made with other settings."""
     config = case.config
     wanted = {"model.name": config.model.name, "train.method": config.train.method.value}
-    if state.bound_settings(folder).get("train.method") == TrainMethod.lora.value:
+    bound = state.bound_settings(folder)
+    if bound.get("train.method") == TrainMethod.lora.value:
         wanted["train.lora_r"] = str(config.train.lora_r)
         wanted["train.lora_alpha"] = str(config.train.lora_alpha)
     state.check_settings(folder, wanted)
-    bound = state.bound_settings(folder)
     if bound:
         yield ok("state", "it was made with " + ", ".join(f"{key}={value}" for key, value in bound.items()))
 

@@ -15,6 +15,8 @@ from codezero.runtime import state
 LARGE_MODEL, LARGE_MODEL_MIB = "Qwen2.5-Coder-1.5B-Instruct", 40_000
 """The model for GPUs with this memory, as on the public node; nvidia-smi gives 40,960 for a card of 40 GB."""
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
+_CUDA = (Device.auto, Device.cuda)
+"""The values of model.device with which a node uses NVIDIA GPUs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +65,14 @@ def _why(error: Exception) -> str:
     return "it is not installed" if isinstance(error, FileNotFoundError) else type(error).__name__
 
 
+def chosen(wanted: str, config: NodeConfig, environment: Mapping[str, str]) -> list[Gpu]:
+    """Returns the GPUs of this machine that --gpus names. Raises ConfigError: there are none such, or nodes with this
+    configuration use none."""
+    if config.model.device not in _CUDA:
+        raise ConfigError(f"model.device={config.model.device.value} and --gpus exclude each other: leave one out")
+    return choose(wanted, find(environment), environment)
+
+
 def choose(wanted: str, found: Sequence[Gpu], environment: Mapping[str, str]) -> list[Gpu]:
     """Returns the GPUs to use: those named, or all that CUDA_VISIBLE_DEVICES leaves. Raises ConfigError: there is no
     such GPU, or one is named twice."""
@@ -91,7 +101,7 @@ def choose(wanted: str, found: Sequence[Gpu], environment: Mapping[str, str]) ->
 
 def several(config: NodeConfig, environment: Mapping[str, str]) -> list[Gpu]:
     """Returns the GPUs that nodes with this configuration would be divided among; none unless there are two."""
-    if config.model.device not in (Device.auto, Device.cuda):
+    if config.model.device not in _CUDA:
         return []
     try:
         left = choose("all", find(environment), environment)

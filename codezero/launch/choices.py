@@ -10,7 +10,7 @@ from pathlib import Path
 from codezero.config import LedgerKind
 from codezero.config.swarm_file import is_swarm_file, quoted, read
 from codezero.errors import ConfigError
-from codezero.launch.terminal import Terminal, parse_yes
+from codezero.launch.terminal import Terminal, is_on
 
 TOKEN_ENV, MODEL_ENV, CPU_ENV = "HUGGINGFACE_ACCESS_TOKEN", "MODEL_NAME", "CPU_ONLY"
 HUB_TOKEN_ENV = "HF_TOKEN"
@@ -98,7 +98,7 @@ class _Chooser:
         settings += self._market(way)
         settings += ["push.enabled=true"] if token else []
         if self._environment.get(CPU_ENV):  # the GPU image sets 0, so that no node there falls back to the CPU
-            settings.append(f"model.device={'cpu' if self._is_on(CPU_ENV) else 'cuda'}")
+            settings.append(f"model.device={'cpu' if is_on(self._environment, CPU_ENV) else 'cuda'}")
         settings += self._options.settings
         if self._options.rounds is not None and way is not Way.OWN:
             settings.append(f"rounds={self._options.rounds}")
@@ -191,7 +191,7 @@ class _Chooser:
     def _market(self, way: Way) -> list[str]:
         wants = self._options.market
         if wants is None and self._environment.get(MARKET_ENV):
-            wants = self._is_on(MARKET_ENV)
+            wants = is_on(self._environment, MARKET_ENV)
         if wants is None and way is not Way.TESTNET:
             return []
         if wants is None and self._asks:
@@ -209,15 +209,6 @@ class _Chooser:
         if not key or Path("wallet.json").exists():
             return []
         return [f"ledger.keystore={quoted(str(Path(key).with_name('wallet.json')))}"]
-
-    def _is_on(self, variable: str) -> bool:
-        """Returns whether a yes-or-no variable says yes; unset and empty mean no. Raises ConfigError: it has another
-        value."""
-        text = self._environment.get(variable, "")
-        found = parse_yes(text) if text else False
-        if found is None:
-            raise ConfigError(f"{variable}={text} is not possible: use 1 or 0")
-        return found
 
 
 def _given_token(environment: Mapping[str, str], variable: str) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from codezero.config import checkout
 from codezero.config.load import config_dir
 from codezero.errors import ConfigError
-from codezero.launch.terminal import parse_yes
+from codezero.launch.terminal import is_on
 from codezero.runtime.console import Console
 
 RESET_ENV = "CODEZERO_RESET_CONFIG"
@@ -28,12 +28,9 @@ def settle(environment: Mapping[str, str], console: Console) -> None:
 
     Raises ConfigError: the variable has an impossible value, or the folder cannot be written.
     """
-    text = environment.get(RESET_ENV, "")
-    resets = parse_yes(text) if text else False
-    if resets is None:
-        raise ConfigError(f"{RESET_ENV}={text} is not possible: use 1 or 0")
+    resets = is_on(environment, RESET_ENV)
     folder = config_dir()
-    shipped = _of_package() if folder != checkout.CONFIGS else _of_commit(folder)
+    shipped = _shipped(folder)
     if shipped is None:
         if resets:
             raise ConfigError(f"{RESET_ENV}: {folder} is not a git checkout, so what was shipped is not known here")
@@ -50,19 +47,16 @@ def edited() -> dict[str, str] | None:
     """Returns how each file that is not as shipped differs, by its name, or None where that is not known. Raises
     OSError."""
     folder = config_dir()
-    shipped = _of_package() if folder != checkout.CONFIGS else _of_commit(folder)
+    shipped = _shipped(folder)
     if shipped is None:
         return None
-    own = {name: folder / name for name in shipped if (folder / name).is_file()}
-    differ = {name: path.read_bytes() for name, path in own.items() if path.read_bytes() != shipped[name]}
-    gone = {name: "missing" for name in shipped if name not in own}
-    return {name: _difference(shipped[name], content) for name, content in differ.items()} | gone
+    differ, missing = _compared(folder, shipped)
+    return differ | dict.fromkeys(missing, "missing")
 
 
 def _settle(folder: Path, shipped: Mapping[str, bytes], resets: bool, console: Console) -> None:
-    own = {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*.yaml"))}
-    edited = [name for name in shipped if name in own and own[name] != shipped[name]]
-    missing = [name for name in shipped if name not in own]
+    differ, missing = _compared(folder, shipped)
+    edited = list(differ)
     if edited and resets:
         backup = folder / f"backup-{time.strftime('%Y%m%d-%H%M%S')}"
         for name in edited:
@@ -72,10 +66,24 @@ def _settle(folder: Path, shipped: Mapping[str, bytes], resets: bool, console: C
     elif edited:
         console.line(f"configuration: yours differ from the shipped ones and are kept ({RESET_ENV}=1 puts those back)")
         for name in edited[:_MOST_TOLD]:
-            console.line(f"  {name}: {_difference(shipped[name], own[name])}")
+            console.line(f"  {name}: {differ[name]}")
     for name in [*missing, *(edited if resets else ())]:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(shipped[name])
+
+
+def _compared(folder: Path, shipped: Mapping[str, bytes]) -> tuple[dict[str, str], list[str]]:
+    """Returns how each file that was edited differs from the shipped one, by its name, and the names of those that are
+    missing."""
+    own = {name: (folder / name).read_bytes() for name in shipped if (folder / name).is_file()}
+    differ = {name: _difference(shipped[name], found) for name, found in own.items() if found != shipped[name]}
+    return differ, [name for name in shipped if name not in own]
+
+
+def _shipped(folder: Path) -> dict[str, bytes] | None:
+    """Returns the shipped versions of the folder's files, in a checkout of those that were edited; None where they are
+    not known."""
+    return _of_package() if folder != checkout.CONFIGS else _of_commit(folder)
 
 
 def _of_package() -> dict[str, bytes]:

@@ -11,10 +11,9 @@ from functools import partial
 from pathlib import Path
 
 from codezero import __version__
-from codezero.config import Device, Network, NodeConfig
+from codezero.config import Network, NodeConfig
 from codezero.config.load import load_config
 from codezero.config.swarm_file import quoted
-from codezero.errors import ConfigError
 from codezero.identity import keyfile
 from codezero.launch import cards
 from codezero.launch.hosting import parse
@@ -56,11 +55,9 @@ def run_on_gpus(
 
     Raises CodezeroError: there are no such GPUs, a setting is impossible, or the folder is in use.
     """
-    gpus = cards.choose(options.gpus, cards.find(environment), environment)
     refuse(options.settings, OF_EACH, "with --gpus")
     config = load_config(options.settings)
-    if config.model.device not in (Device.auto, Device.cuda):
-        raise ConfigError(f"model.device={config.model.device.value} and --gpus exclude each other: leave one out")
+    gpus = cards.chosen(options.gpus, config, environment)
     threads = threads_of_each(config, len(gpus))
     with state.locked(options.folder, what="folder", holder="launcher", setting="--folder") as lock:
         console.line(

@@ -26,8 +26,9 @@ from codezero.launch.launcher_log import LoggedConsole
 from codezero.launch.session import LIMIT_S, SignInRequest, signed_in
 from codezero.launch.several import run_command
 from codezero.launch.supervisor import Supervisor
+from codezero.launch.swarm_settings import UpOptions, node_settings
 from codezero.launch.terminal import NotAnswered, Terminal
-from codezero.launch.up import UpOptions, node_settings, up
+from codezero.launch.up import up
 from codezero.ledger import keystore
 from codezero.ledger.faults import WalletError
 from codezero.runtime.console import Console

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import getpass
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from codezero.errors import ConfigError
 from codezero.runtime.console import Console
 
 _YES, _NO = ("y", "yes", "1", "true"), ("n", "no", "0", "false")
@@ -40,7 +41,7 @@ class Terminal:
             answer = self.text(f"{question} [{'Y/n' if default else 'y/N'}] ")
             if not answer:
                 return default
-            found = parse_yes(answer)
+            found = _parse_yes(answer)
             if found is not None:
                 return found
             self.console.line("type y or n, or Enter for the one in capitals")
@@ -61,7 +62,17 @@ class Terminal:
             raise NotAnswered from error
 
 
-def parse_yes(text: str) -> bool | None:
-    """Returns the meaning of a yes or no from a question or an environment variable, None for any other text."""
+def is_on(environment: Mapping[str, str], variable: str) -> bool:
+    """Returns whether a yes-or-no variable says yes; unset and empty mean no. Raises ConfigError: it has another
+    value."""
+    text = environment.get(variable, "")
+    found = _parse_yes(text) if text else False
+    if found is None:
+        raise ConfigError(f"{variable}={text} is not possible: use 1 or 0")
+    return found
+
+
+def _parse_yes(text: str) -> bool | None:
+    """Returns the meaning of a yes or no, None for any other text."""
     word = text.strip().lower()
     return True if word in _YES else False if word in _NO else None

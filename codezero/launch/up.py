@@ -13,19 +13,15 @@ On a machine with several GPUs each program sees one of them, in turn.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from codezero import __version__
-from codezero.config import Device, Network, NodeConfig, PeerTasks, swarm_file
-from codezero.config.load import load_config
+from codezero.config import NodeConfig, swarm_file
 from codezero.config.swarm_file import SwarmFile, quoted
-from codezero.errors import ConfigError
 from codezero.identity import key as identity
 from codezero.launch import cards, hosting
 from codezero.launch.cards import Gpu
@@ -33,63 +29,28 @@ from codezero.launch.child import ChildProgram
 from codezero.launch.launcher_log import LoggedConsole
 from codezero.launch.prepare import prepare
 from codezero.launch.several import (
-    OF_EACH,
     MemoryShare,
     Programs,
     environment_of,
     kept_in,
     own_settings,
-    refuse,
     run_command,
     threads_of_each,
 )
 from codezero.launch.supervisor import Supervisor
+from codezero.launch.swarm_settings import BOOTNODE, NODE, PROPOSER, VERIFIER, UpOptions, node_settings
 from codezero.runtime import state
+from codezero.runtime.amounts import GIB, gib
 from codezero.runtime.console import Console
 
 BOOTNODE_TIMEOUT_S = 120.0
 """Seconds for the bootnode to be ready; on a busy machine imports take most of them."""
 VERIFIER_TIMEOUT_S = 600.0
 """Seconds for a test writer to load its model; proposers start after that, since they take its model and rank."""
-GIB = 1 << 30
-_OF_SWARM = {
-    "swarm.announce": "it would be the same for all nodes; for the bootnode use --announce",
-    "swarm.bootnodes": "this swarm has its own; to join another one use codezero run swarm=FILE",
-    "proposer.batches": "proposers write for as long as there are nodes",
-    "verifier.batches": "a test writer learns for as long as there are nodes",
-}
-
 Command = Callable[[str, int], Sequence[str]]
 """Returns a program's command line, for its name, such as `node-1`, and the rounds left to it (0: no limit)."""
 Prepare = Callable[[Sequence[str], Sequence[Programs], Mapping[str, str]], MemoryShare]
 """The type of `prepare.prepare`."""
-_LOCAL = "preset=local"
-BOOTNODE, NODE, PROPOSER, VERIFIER = "bootnode", "node", "proposer", "verifier"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpOptions:
-    """The options of `codezero swarm up`."""
-
-    nodes: int = 0
-    """0 takes two, or one for each GPU; where memory does not hold them one, and no proposer if need be."""
-    proposers: int = 1
-    with_verifier: bool = False
-    """True runs a test writer, whose cases are the tests of the proposers' problems."""
-    rounds: int = 0
-    """Rounds that each node finishes in this run; 0 runs until stopped."""
-    folder: Path
-    port: int | None = None
-    """The bootnode's port; None takes the one it had before, or a free one."""
-    announce: Sequence[str] = ()
-    """Multiaddresses under which others reach the bootnode, besides those of this machine's interfaces."""
-    gpus: str = ""
-    """`all`, or the GPUs' numbers by `nvidia-smi`, such as `0,2`; empty takes all where there are several."""
-    settings: Sequence[str] = ()
-    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-    """The environment variables of all programs."""
-    node_environment: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables that only nodes get."""
 
 
 def up(options: UpOptions, command: Command | None = None, prepare: Prepare = prepare) -> int:
@@ -123,7 +84,7 @@ def up(options: UpOptions, command: Command | None = None, prepare: Prepare = pr
         threads = threads_of_each(config, options.nodes + options.proposers + options.with_verifier)
         settings.append(f"model.threads={threads}")
         memory = {NODE: share.node_bytes, PROPOSER: share.other_bytes, VERIFIER: share.other_bytes}
-        each = f"{threads} thread{'s' * (threads > 1)} and {share.node_bytes / GIB:.1f} GiB of memory a node"
+        each = f"{threads} thread{'s' * (threads > 1)} and {gib(share.node_bytes)} of memory a node"
         for line in _header(options, swarm, gpus, each):
             console.line(line)
         with Supervisor(
@@ -149,91 +110,13 @@ def choices(options: UpOptions, num_gpus: int) -> list[Programs]:
     return [wanted, one, *([Programs(nodes=1)] if one == Programs(nodes=1, proposers=1) else [])]
 
 
-def node_settings(options: UpOptions, before: SwarmFile | None) -> tuple[list[str], NodeConfig]:
-    """Returns the settings of every node, and their configuration but for tasks and tests of others. Raises
-    ConfigError: an option or setting is impossible."""
-    settings = shared_settings(options, before)
-    config = _checked_config(options, settings)
-    return [*settings, *_tasks_of_peers(settings, config), *_tests_by_verifier(options, settings, config)], config
-
-
-def shared_settings(options: UpOptions, before: SwarmFile | None) -> list[str]:
-    """Returns the settings that all nodes share: those that define the swarm, then the user's, which win.
-
-    Raises ConfigError: the user gives one that the launcher makes itself.
-    """
-    refuse(options.settings, OF_EACH | _OF_SWARM, "here")
-    for setting in options.settings:
-        key, _, value = setting.partition("=")
-        if key == "swarm" and swarm_file.is_swarm_file(value):
-            raise ConfigError(f"{setting} is not possible here: to join that swarm use codezero run {setting}")
-    preset = [] if any(setting.startswith("preset=") for setting in options.settings) else [_LOCAL]
-    new = [f"swarm={Network.native.value}", f"swarm.name={quoted(options.folder.absolute().name)}"]
-    return [*preset, *(swarm_file.overrides(before) if before else new), *options.settings]
-
-
-def _checked_config(options: UpOptions, settings: Sequence[str]) -> NodeConfig:
-    """Returns the configuration of every node. Raises ConfigError: an option or setting is impossible."""
-    if options.proposers < 0:
-        raise ConfigError(f"--proposers {options.proposers} is not possible: use 0 for built-in problems only")
-    if options.rounds < 0:
-        raise ConfigError(f"--rounds {options.rounds} is not possible: use 0 to run until stopped")
-    if options.port is not None and not 0 < options.port < 65536:
-        raise ConfigError(f"--port {options.port} is not possible: use 1 to 65535")
-    config = load_config(settings)
-    if config.swarm.network is Network.none:
-        raise ConfigError("swarm=alone is not possible here: use swarm=native or swarm=genrl")
-    if not config.swarm.listen:
-        raise ConfigError("swarm.listen=[] is not possible here: leave it out to listen on all interfaces")
-    for text in config.swarm.listen:
-        if hosting.parse("swarm.listen", text).port:
-            raise ConfigError(f"swarm.listen={text} is not possible here: use port 0, every node needs its own")
-    return config
-
-
-def _tasks_of_peers(settings: Sequence[str], config: NodeConfig) -> list[str]:
-    """Returns the setting that says which tasks of peers the nodes train on, unless the user has given it. Nodes of one
-    launcher have the same sources, so in GenRL's format too they know each other's tasks, but not those that an
-    environment makes from their seeds."""
-    if any(setting.startswith("swarm.tasks=") for setting in settings):
-        return []
-    if config.tasks.modules:
-        return [f"swarm.tasks={PeerTasks.any.value}"]
-    return [f"swarm.tasks={PeerTasks.known.value}"] * (_LOCAL in settings)  # another preset has its own
-
-
-def _tests_by_verifier(options: UpOptions, settings: Sequence[str], config: NodeConfig) -> list[str]:
-    """Returns the settings by which the proposers' problems get tests by the test writer, if there is one: its model,
-    which is the solvers', and its folder. Raises ConfigError: the proposers cannot have them."""
-    if not options.with_verifier:
-        return []
-    if not options.proposers:
-        raise ConfigError("--with-verifier is not possible with --proposers 0: it writes the tests of their problems")
-    if config.proposer.writer:
-        raise ConfigError(
-            f"proposer.writer={config.proposer.writer} and --with-verifier exclude each other: leave one out"
-        )
-    if config.proposer.model not in ("auto", config.model.name):
-        raise ConfigError(
-            f"proposer.model={config.proposer.model} is not possible with --with-verifier, which trains a test "
-            f"writer from {config.model.name}: leave it out"
-        )
-    own = [
-        f"proposer.model={quoted(config.model.name)}",
-        f"proposer.writer={quoted(str(options.folder / VERIFIER / 'state'))}",
-    ]
-    load_config([*settings, *own])  # refuses what excludes a test writer, such as a server's model
-    return own
-
-
 def _gpus(options: UpOptions, config: NodeConfig) -> list[Gpu]:
     """Returns the GPUs that programs are divided among, the one with the least memory first, since memory is planned
     with; empty for those that every program finds itself. Raises ConfigError: there is none such."""
-    if options.gpus and config.model.device not in (Device.auto, Device.cuda):
-        raise ConfigError(f"model.device={config.model.device.value} and --gpus exclude each other: leave one out")
-    found = cards.several(config, options.environment)
     if options.gpus:
-        found = cards.choose(options.gpus, cards.find(options.environment), options.environment)
+        found = cards.chosen(options.gpus, config, options.environment)
+    else:
+        found = cards.several(config, options.environment)
     return sorted(found, key=lambda gpu: gpu.memory_mib)
 
 

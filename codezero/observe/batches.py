@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
@@ -26,6 +26,16 @@ class Batch(Protocol):
 
 
 R = TypeVar("R", bound=Batch)
+R_contra = TypeVar("R_contra", bound=Batch, contravariant=True)
+
+
+class Totals(Protocol[R_contra]):
+    """Sums over the batches of a run, so that it need not remember them."""
+
+    def add(self, report: R_contra) -> None: ...
+
+    def text(self) -> str:
+        """Returns what the batches add up to, in a few words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +46,8 @@ class BatchKind(Generic[R]):
     """The name of the file in the folder of logs."""
     line: Callable[[R], str]
     """A function that returns a batch in one line."""
-    totals: Callable[[Sequence[R]], str]
-    """A function that returns what a run's batches add up to, in a few words."""
+    totals: Callable[[], Totals[R]]
+    """A function that returns sums over no batches yet."""
 
 
 class BatchMonitor(Generic[R]):
@@ -46,7 +56,8 @@ class BatchMonitor(Generic[R]):
     def __init__(self, kind: BatchKind[R], log_dir: Path, console: Console, status: StatusFile) -> None:
         self._kind, self._file = kind, ReportFile(log_dir / kind.file, "batch")
         self._console, self._status = console, status
-        self._seen: list[R] = []
+        self._totals = kind.totals()
+        self._num_batches, self._seconds = 0, 0.0
 
     def resume(self, last: R | None) -> None:
         """Continues the file after the last saved batch; None starts a new one."""
@@ -56,7 +67,9 @@ class BatchMonitor(Generic[R]):
 
     def report(self, report: R) -> None:
         self._file.append(report)
-        self._seen.append(report)
+        self._totals.add(report)
+        self._num_batches += 1
+        self._seconds += sum(report.seconds.values())
         self._status.took(report.seconds)
         self._console.line(self._kind.line(report))
 
@@ -67,11 +80,10 @@ class BatchMonitor(Generic[R]):
 
     def summary(self) -> str:
         """Returns a summary of this run's batches in one line."""
-        if not self._seen:
+        if not self._num_batches:
             return "stopped before a batch was finished; nothing was lost"
-        seconds = sum(sum(one.seconds.values()) for one in self._seen)
-        many = "es" * (len(self._seen) > 1)
-        return f"done: {len(self._seen)} batch{many} in {brief(seconds)}, {self._kind.totals(self._seen)}"
+        many = "es" * (self._num_batches > 1)
+        return f"done: {self._num_batches} batch{many} in {brief(self._seconds)}, {self._totals.text()}"
 
 
 def batch_line(report: BatchReport) -> str:
@@ -114,19 +126,32 @@ def writer_text(report: WriterReport) -> str:
     )
 
 
-def writer_total(batches: Sequence[BatchReport]) -> WriterReport | None:
-    """Returns the sum of the test writer's parts; None if there are none."""
-    parts = [one.writer for one in batches if one.writer is not None]
-    sums = {field.name: sum(getattr(part, field.name) for part in parts) for field in fields(WriterReport)}
-    return WriterReport(**sums | {"batch": 0}) if parts else None
+def writer_total(parts: Iterable[WriterReport | None]) -> WriterReport | None:
+    """Returns the sum of the test writer's parts of batches; None if there are none."""
+    known = [part for part in parts if part is not None]
+    sums = {field.name: sum(getattr(part, field.name) for part in known) for field in fields(WriterReport)}
+    return WriterReport(**sums | {"batch": 0}) if known else None
 
 
-def _totals(batches: Sequence[BatchReport]) -> str:
-    written, valid = sum(one.num_written for one in batches), sum(one.num_valid for one in batches)
-    tests = writer_total(batches)
-    cases = f"; cases {writer_text(tests)}" if tests is not None else ""
-    return f"{valid} of {written} problems valid, {sum(one.num_judged for one in batches)} judged by solvers{cases}"
+@dataclass(slots=True)
+class _Proposed:
+    """Sums over a proposer's batches."""
+
+    written: int = 0
+    valid: int = 0
+    judged: int = 0
+    writer: WriterReport | None = None
+
+    def add(self, report: BatchReport) -> None:
+        self.written += report.num_written
+        self.valid += report.num_valid
+        self.judged += report.num_judged
+        self.writer = writer_total([self.writer, report.writer])
+
+    def text(self) -> str:
+        cases = f"; cases {writer_text(self.writer)}" if self.writer is not None else ""
+        return f"{self.valid} of {self.written} problems valid, {self.judged} judged by solvers{cases}"
 
 
-PROPOSED = BatchKind(file="proposals.jsonl", line=batch_line, totals=_totals)
+PROPOSED = BatchKind(file="proposals.jsonl", line=batch_line, totals=_Proposed)
 """A proposer's batches."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 from codezero.observe.batches import BatchKind
 from codezero.observe.monitor import time_spent
@@ -46,15 +46,28 @@ def share(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.0%}"
 
 
-def _totals(batches: Sequence[CasesReport]) -> str:
-    answers = sum(one.num_answers for one in batches)
-    judged = [(one.num_answers - one.num_masked, one.valid, one.right) for one in batches]
-    count = sum(number for number, _, _ in judged)
-    valid = sum(number * (share or 0.0) for number, share, _ in judged)
-    right = sum(number * (share or 0.0) for number, _, share in judged)
-    shares = f"{valid / count:.0%} valid, {right / count:.0%} with the right diagnosis" if count else "none judged"
-    return f"{answers} answers of test cases, {shares}"
+@dataclass(slots=True)
+class _Written:
+    """Sums over a test writer's batches, in answers."""
+
+    answers: int = 0
+    judged: int = 0
+    valid: float = 0.0
+    right: float = 0.0
+
+    def add(self, report: CasesReport) -> None:
+        judged = report.num_answers - report.num_masked
+        self.answers += report.num_answers
+        self.judged += judged
+        self.valid += judged * (report.valid or 0.0)
+        self.right += judged * (report.right or 0.0)
+
+    def text(self) -> str:
+        shares = "none judged"
+        if self.judged:
+            shares = f"{self.valid / self.judged:.0%} valid, {self.right / self.judged:.0%} with the right diagnosis"
+        return f"{self.answers} answers of test cases, {shares}"
 
 
-CASES = BatchKind(file="cases.jsonl", line=cases_line, totals=_totals)
+CASES = BatchKind(file="cases.jsonl", line=cases_line, totals=_Written)
 """A test writer's batches."""

@@ -11,6 +11,7 @@ import msgspec
 
 from codezero.observe import groups_file
 from codezero.observe.groups_file import SeenRound
+from codezero.runtime.rotation import earlier
 
 MAX_LINE_BYTES = 2 * groups_file.MAX_FILE_BYTES
 MAX_HEADS = 256
@@ -48,7 +49,7 @@ class GroupsIndex:
 
     def __init__(self, log_dir: Path) -> None:
         path = log_dir / groups_file.NAME
-        self._files = (_File(path.with_suffix(".1.jsonl")), _File(path))
+        self._files = (_File(earlier(path)), _File(path))
 
     def rounds(self) -> dict[int, tuple[Head, ...]]:
         """Returns the rounds that can be read, with the origins of their groups."""

@@ -47,7 +47,7 @@ class RunSummary:
     """The result of a solver's probes (`Learning` in codezero/observe/probes.py), also of one that learns beside a test
     writer; None without a solver."""
     rounds: Sequence[RoundReport]
-    """A solver's latest rounds, the newest last (`RoundReport` in codezero/types.py)."""
+    """A solver's latest rounds, the newest last (`RoundReport` in codezero/reports.py)."""
     batches: Sequence[BatchReport]
     """A proposer's latest batches, the newest last (`BatchReport` in codezero/proposals.py)."""
     cases: Sequence[CasesReport]

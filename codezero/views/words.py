@@ -95,21 +95,16 @@ def doing(status: Status) -> str:
 
 def obstacles(reports: Sequence[RoundReport], status: Status | None) -> list[Obstacle]:
     """Returns what keeps a solver from learning, from rewards or from its peers, the worst first."""
-    found = []
     recent = reports[-RECENT:]
-    skipped = [report.skipped for report in recent if report.skipped is not None]
-    if len(skipped) * 2 > len(recent):
-        reason, count = Counter(skipped).most_common(1)[0]
-        what = f"{len(skipped)} of the last {len(recent)} rounds made no update, {count} of them: {reason}"
-        meaning = (
-            "a round teaches when some solutions of a task earn more than others; with equal rewards "
-            "throughout, tasks are too hard or too easy for the model"
-        )
-        do = (
-            "easier tasks (tasks.builtin.max_difficulty=2), more solutions a task (rollout.num_generations=16, in a "
-            "swarm only if all nodes have it), or a proposer help"
-        )
-        found.append(Obstacle(part="learning", what=what, meaning=meaning, do=do))
+    meaning = (
+        "a round teaches when some solutions of a task earn more than others; with equal rewards throughout, tasks are "
+        "too hard or too easy for the model"
+    )
+    do = (
+        "easier tasks (tasks.builtin.max_difficulty=2), more solutions a task (rollout.num_generations=16, in a swarm "
+        "only if all nodes have it), or a proposer help"
+    )
+    found = _without_updates(recent, "rounds made no update", meaning, do)
     unscored = sum(report.dropped.get("unscored", 0) for report in recent)
     if unscored:
         what = f"{unscored} groups of the last {len(recent)} rounds went without a verdict"
@@ -133,15 +128,21 @@ def obstacles(reports: Sequence[RoundReport], status: Status | None) -> list[Obs
 
 def verifier_obstacles(batches: Sequence[CasesReport]) -> list[Obstacle]:
     """Returns what keeps a test writer from learning."""
-    recent = batches[-RECENT:]
+    meaning = "a batch teaches when some answers about a candidate earn more than others"
+    do = "more answers (verifier.num_generations=16), more solutions (verifier.num_candidates=16) or a larger model"
+    return _without_updates(batches[-RECENT:], "batches made no update", meaning, do)
+
+
+def _without_updates(
+    recent: Sequence[RoundReport] | Sequence[CasesReport], what: str, meaning: str, do: str
+) -> list[Obstacle]:
+    """Returns the obstacle of rounds or batches of which most made no update, as `what` says."""
     skipped = [one.skipped for one in recent if one.skipped is not None]
     if len(skipped) * 2 <= len(recent):
         return []
     reason, count = Counter(skipped).most_common(1)[0]
-    what = f"{len(skipped)} of the last {len(recent)} batches made no update, {count} of them: {reason}"
-    meaning = "a batch teaches when some answers about a candidate earn more than others"
-    do = "more answers (verifier.num_generations=16), more solutions (verifier.num_candidates=16) or a larger model"
-    return [Obstacle(part="learning", what=what, meaning=meaning, do=do)]
+    told = f"{len(skipped)} of the last {len(recent)} {what}, {count} of them: {reason}"
+    return [Obstacle(part="learning", what=told, meaning=meaning, do=do)]
 
 
 def _told(recent: Sequence[RoundReport], status: Status | None) -> list[Obstacle]:

@@ -22,7 +22,7 @@ from codezero.views.runs import PROPOSER, SOLVER, VERIFIER, Run
 MAX_PEERS = 20
 DROPPED = {
     "zero_advantage": "all solutions equally good: nothing to learn from",
-    "unscored": "the evaluator had no verdict on two of its solutions",
+    "unscored": "the evaluator had a verdict on none of its solutions, or on a single one",
     "masked": "single solutions that it could not judge",
     "stale": "of another node, from too many rounds ago",
     "duplicate": "of another node, seen before",
@@ -144,7 +144,7 @@ def _about(
         about.append(("batches", f"{len(batches)} ({batches[0].batch} to {batches[-1].batch})"))
         written, valid = sum(one.num_written for one in batches), sum(one.num_valid for one in batches)
         about.append(("problems", f"{written} written, {valid} published"))
-        tests = writer_total(batches)
+        tests = writer_total(one.writer for one in batches)
         about.append(("test cases", writer_text(tests) if tests is not None else ""))
     if cases:
         about.append(("batches", f"{len(cases)} ({cases[0].batch} to {cases[-1].batch})"))

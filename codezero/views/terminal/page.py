@@ -50,9 +50,9 @@ class ViewOptions:
     notice: str = ""
 
 
-def render(snapshot: Snapshot, width: int, height: int, choice: ViewOptions | None = None) -> Text:
+def render(snapshot: Snapshot, width: int, height: int) -> Text:
     """Returns one node's screen as one text, for any rich console."""
-    return Text("\n", no_wrap=True).join(lines([snapshot], width, height, choice or ViewOptions()))
+    return Text("\n", no_wrap=True).join(lines([snapshot], width, height, ViewOptions()))
 
 
 def lines(snapshots: Sequence[Snapshot], width: int, height: int, choice: ViewOptions) -> list[Text]:

@@ -49,7 +49,13 @@ def _serve_pages(app: FastAPI, source: WatchedFolders, board: Board | None) -> N
             values = content(found, page, number)
             if values is None or (found is None and node is not None):
                 raise HTTPException(404)
-            frame = {"nodes": views.node_rows(source), "node": found, "page_name": name, "folders": source.folders}
+            frame = {
+                "nodes": views.node_rows(source),
+                "node": found,
+                "page_name": name,
+                "folders": source.folders,
+                "has_ledger": board is not None,
+            }
             return _page(request, render(f"{name}.html", {**frame, **values}))
 
     serve("/", "overview", lambda node, page, number: views.overview(node))

@@ -37,6 +37,8 @@ class Paged:
     """One page of rows."""
 
     rows: Sequence[object]
+    first: int
+    """The place of the first row, from 1."""
     page: int
     pages: int
     total: int
@@ -46,7 +48,8 @@ def paged(rows: Sequence[T], page: int, size: int = ROWS_A_PAGE) -> Paged:
     """Returns the rows of a page, counted from 1; those of the last page if `page` is beyond it."""
     pages = max(1, -(-len(rows) // size))
     page = min(page, pages)
-    return Paged(rows[(page - 1) * size : page * size], page, pages, len(rows))
+    before = (page - 1) * size
+    return Paged(rows=rows[before : before + size], first=before + 1, page=page, pages=pages, total=len(rows))
 
 
 def node_rows(source: WatchedFolders) -> list[dict[str, object]]:

@@ -11,7 +11,7 @@ from codezero.cli import main
 from codezero.errors import OUTAGE, CheckpointError, LedgerError, StateError, told_as
 from codezero.identity.key import load, load_or_create
 from codezero.identity.names import animal_name
-from codezero.launch.up import UpOptions
+from codezero.launch.swarm_settings import UpOptions
 from codezero.ledger.faults import NoContract, RpcUnreachable
 
 

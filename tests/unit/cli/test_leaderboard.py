@@ -1,5 +1,7 @@
 import json
 
+import pytest
+
 from codezero.cli import main
 from codezero.cli.leaderboard import lines
 from codezero.ledger.leaderboard import Leaderboard, LeaderboardRow
@@ -53,7 +55,7 @@ def test_a_chain_says_up_to_where_it_was_read_and_where_this_node_is():
         "      and 8 more",
         "   8. -1.00 in 2 rewards, 1 vote: me (screeching powerful sardine) <- this node",
     ]
-    assert next(lines(board, 4600.0)) == "0xC0 on chain 7: 9 peers, as of block 50, 60 minutes ago"
+    assert next(lines(board, 4600.0)) == "0xC0 on chain 7: 9 peers, as of block 50, 1 h 0 min ago"
 
 
 def test_what_could_not_be_read_is_said():
@@ -66,8 +68,10 @@ def test_what_could_not_be_read_is_said():
     ]
 
 
-def test_a_folder_of_a_proposer_alone_is_told_as_such(tmp_path, capsys):
-    (tmp_path / "proposer").mkdir()
-    (tmp_path / "proposer" / "status.json").write_text("{}")
+@pytest.mark.parametrize("roles", [("proposer",), ("verifier",), ("proposer", "verifier")])
+def test_a_folder_without_a_solver_is_told_as_such(tmp_path, capsys, roles):
+    for role in roles:
+        (tmp_path / role).mkdir()
+        (tmp_path / role / "status.json").write_text("{}")
     assert main(["leaderboard", str(tmp_path)]) == 1
-    assert f"only a proposer has run in {tmp_path}: give" in capsys.readouterr().err
+    assert f"only a {' and '.join(roles)} has run in {tmp_path}: give" in capsys.readouterr().err

@@ -237,6 +237,14 @@ def left_out(case):
     return bundle.collect(case, []).left_out
 
 
+def test_the_logs_of_each_role_are_in_it_with_the_earlier_ones(tmp_path):
+    case, _ = hostile(tmp_path)
+    names = [f"{log}.log{end}" for log in ("swarm", "proposer", "verifier") for end in ("", ".1", ".2", ".3")]
+    for name in names:
+        (case.log_dir / name).write_text("a line\n")
+    assert {f"logs/{name}" for name in names} <= bundle.collect(case, []).files.keys()
+
+
 def test_a_link_is_not_followed(tmp_path):
     case, log = hostile(tmp_path)
     (tmp_path / "id_rsa").write_text("the private key of somebody")

@@ -18,11 +18,12 @@ from codezero.config.load import load_config
 from codezero.config.multiaddr import Multiaddr
 from codezero.config.swarm_file import SwarmTasks
 from codezero.errors import ConfigError, ModelError, NetworkError, StateError, TrainingError
-from codezero.launch import hosting
+from codezero.launch import hosting, swarm_settings
 from codezero.launch import up as swarm
 from codezero.launch.prepare import prepare
 from codezero.launch.several import MemoryShare, Programs
-from codezero.launch.up import UpOptions, choices
+from codezero.launch.swarm_settings import UpOptions
+from codezero.launch.up import choices
 from codezero.launch.weights import prepare_for
 from codezero.proposer import build
 from codezero.train.memory import read_shape
@@ -36,7 +37,8 @@ LAUNCHER = """\
 import os, sys
 from pathlib import Path
 from codezero.launch.several import MemoryShare
-from codezero.launch.up import UpOptions, up
+from codezero.launch.swarm_settings import UpOptions
+from codezero.launch.up import up
 folder, nodes, proposers, verifiers, rounds, script, *settings = sys.argv[1:]
 def prepare(settings, choices, environment):
     kept = choices[int(os.environ.get("HELD", 0))]
@@ -253,7 +255,7 @@ def test_a_second_launcher_on_a_folder_is_refused(tmp_path):
 def test_nodes_differ_in_what_they_must_and_share_the_rest(tmp_path):
     folder = tmp_path / "it's ${here}"
     options = UpOptions(nodes=2, folder=folder, settings=["seed=7", "rollout.num_generations=6"])
-    settings = swarm.shared_settings(options, None)
+    settings = swarm_settings.shared_settings(options, None)
     config = load_config(settings)
     home = hosting.describe(config, 4001, "Qm" + "a" * 44, [])
     nodes = [swarm.command_line(options, config, home, settings, MEMORY, name, 3) for name in ("node-1", "node-2")]
@@ -271,7 +273,7 @@ def test_nodes_differ_in_what_they_must_and_share_the_rest(tmp_path):
 
 def test_a_proposer_is_started_with_the_settings_of_all(tmp_path):
     options = UpOptions(nodes=1, folder=tmp_path, settings=["proposer=faithful"])
-    settings = swarm.shared_settings(options, None)
+    settings = swarm_settings.shared_settings(options, None)
     config = load_config(settings)
     home = hosting.describe(config, 4001, "Qm" + "a" * 44, [])
     argv = swarm.command_line(options, config, home, settings, MEMORY, "proposer-1", 0)
@@ -284,9 +286,9 @@ def test_a_proposer_is_started_with_the_settings_of_all(tmp_path):
 
 def test_a_test_writer_learns_alone_and_the_proposers_follow_it(tmp_path):
     options = UpOptions(nodes=1, folder=tmp_path, with_verifier=True, settings=["seed=7", "proposer.batch_size=2"])
-    settings = swarm.shared_settings(options, None)
+    settings = swarm_settings.shared_settings(options, None)
     config = load_config(settings)
-    settings += swarm._tests_by_verifier(options, settings, config)
+    settings += swarm_settings._tests_by_verifier(options, settings, config)
     home = hosting.describe(config, 4001, "Qm" + "a" * 44, [])
     argv = swarm.command_line(options, config, home, settings, MEMORY, "verifier", 0)
     assert argv[1:5] == ["-m", "codezero", "verify", "--stop-with-parent"]
@@ -340,7 +342,7 @@ def test_a_test_writer_that_does_not_start_ends_the_swarm_with_its_reason(tmp_pa
 
 def test_each_program_serves_its_numbers_at_a_port_of_its_own(tmp_path):
     options = UpOptions(nodes=2, folder=tmp_path, with_verifier=True, settings=["tracking.prometheus_port=9400"])
-    settings = swarm.shared_settings(options, None)
+    settings = swarm_settings.shared_settings(options, None)
     config = load_config(settings)
     home = hosting.describe(config, 4001, "Qm" + "a" * 44, [])
     commands = [
@@ -674,11 +676,11 @@ def test_a_swarm_started_again_keeps_name_wire_and_group_size_unless_told_otherw
         ledger=LedgerKind.local,
         num_generations=8,
     )
-    again = load_config(swarm.shared_settings(UpOptions(nodes=1, folder=tmp_path), before))
+    again = load_config(swarm_settings.shared_settings(UpOptions(nodes=1, folder=tmp_path), before))
     assert (again.swarm.name, again.swarm.network, again.rollout.num_generations) == ("friends", Network.genrl, 8)
     options = UpOptions(
         nodes=1, folder=tmp_path, settings=["preset=faithful", "swarm=native", "rollout.num_generations=2"]
     )
-    other = load_config(swarm.shared_settings(options, before))
+    other = load_config(swarm_settings.shared_settings(options, before))
     assert (other.swarm.name, other.swarm.network, other.rollout.num_generations) == ("friends", Network.native, 2)
     assert other.evaluator.model == "Qwen2.5-Coder-1.5B-Instruct"

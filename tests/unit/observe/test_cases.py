@@ -59,9 +59,12 @@ def test_a_batch_in_which_nothing_could_be_judged_says_so():
 
 
 def test_the_totals_weigh_batches_by_their_judged_answers():
-    batches = [report(1, num_masked=8, valid=1.0, right=0.5), report(2, valid=0.25, right=0.125)]
-    assert CASES.totals(batches) == "32 answers of test cases, 50% valid, 25% with the right diagnosis"
-    assert CASES.totals([report(num_masked=16, **NOTHING)]) == "16 answers of test cases, none judged"
+    totals = CASES.totals()
+    totals.add(report(1, num_masked=16, **NOTHING))
+    assert totals.text() == "16 answers of test cases, none judged"
+    totals.add(report(2, num_masked=8, valid=1.0, right=0.5))
+    totals.add(report(3, valid=0.25, right=0.125))
+    assert totals.text() == "48 answers of test cases, 50% valid, 25% with the right diagnosis"
 
 
 def test_metrics_have_what_there_is_and_leave_out_the_rest():

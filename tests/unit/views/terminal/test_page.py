@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from codezero.observe.probes import PAIR, learning
-from codezero.views.terminal.page import ViewOptions, lines, render
+from codezero.views.terminal.page import ViewOptions, lines
 from codezero.views.terminal.snapshot import Message
 from tests.unit.observe import test_batches, test_cases, test_probes
 from tests.unit.views.terminal.builders import NOW, proposer, report, solver, status, verifier
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("utc")
 
 
 def shown(snapshot, width, height, **choice):
-    return [line.rstrip() for line in render(snapshot, width, height, ViewOptions(**choice)).plain.split("\n")]
+    return [line.plain.rstrip() for line in lines([snapshot], width, height, ViewOptions(**choice))]
 
 
 def test_a_solver_at_80_by_24():

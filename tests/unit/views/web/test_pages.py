@@ -1,9 +1,11 @@
 import json
 import os
+import re
 from html.parser import HTMLParser
 
 from starlette.testclient import TestClient
 
+from codezero.ledger.board import read_shared
 from codezero.ledger.leaderboard import Leaderboard, LeaderboardRow
 from codezero.observe.probes import PAIR
 from codezero.views.web.app import make_app
@@ -36,6 +38,24 @@ def test_a_folder_without_a_node_says_what_to_do(tmp_path):
         answer = client(tmp_path).get(path)
         assert answer.status_code == 200
         assert "codezero dashboard FOLDER" in answer.text
+
+
+def test_a_ledger_that_was_named_is_shown_without_a_node(tmp_path):
+    ledger(tmp_path / "shared.sqlite", "QmNode1")
+    site = client(tmp_path, board=lambda: read_shared(tmp_path / "shared.sqlite"))
+    assert '<a href="/leaderboard">' in site.get("/").text.partition("No node yet")[2]
+    text = site.get("/leaderboard").text
+    assert "QmNode1" in text
+    assert "No node yet" not in text
+    missing = client(tmp_path, board=lambda: read_shared(tmp_path / "none.sqlite")).get("/leaderboard").text
+    assert f"there is no ledger at {tmp_path}/none.sqlite" in missing
+
+
+def test_places_are_counted_over_the_pages_of_a_leaderboard(tmp_path):
+    ledger(tmp_path / "shared.sqlite", *(f"QmNode{number}" for number in range(60)), rounds=1)
+    site = client(tmp_path, board=lambda: read_shared(tmp_path / "shared.sqlite"))
+    assert 'href="/leaderboard?page=2"' in site.get("/leaderboard").text
+    assert re.findall("<tr><td>([0-9]+)</td>", site.get("/leaderboard?page=2").text) == [str(n) for n in range(51, 61)]
 
 
 def test_a_node_that_comes_later_is_found(tmp_path, monkeypatch):
