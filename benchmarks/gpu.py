@@ -190,6 +190,8 @@ def rounds(shape: str, method: str, options: Any) -> Counts:
     reports = folder / "logs" / "rounds.jsonl"
     settings = [*settings_of(shape, method, options), f"state_dir={folder}/state", f"tracking.log_dir={folder}/logs"]
     settings += [f"swarm.identity_path={folder}/swarm.pem", "save_every_s=0", "rollout.max_new_tokens=64"]
+    if shape == "tiny":
+        settings += ["swarm.num_local=2", "rollout.num_generations=2"]
 
     def played() -> list[dict[str, Any]]:
         return [json.loads(line) for line in reports.read_text().splitlines()] if reports.exists() else []

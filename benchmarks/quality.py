@@ -25,9 +25,13 @@ class Judged:
 
     def of_groups(self, groups: np.ndarray) -> Judged:
         """The samples of these groups, as often as a group is named; a group named twice counts as two."""
-        rows = [np.flatnonzero(self.group == group) for group in groups]
-        index = np.concatenate(rows)
-        names = np.concatenate([np.full(len(found), new) for new, found in enumerate(rows)])
+        order = np.argsort(self.group, kind="stable")
+        ordered = self.group[order]
+        first = np.searchsorted(ordered, groups, "left")
+        sizes = np.searchsorted(ordered, groups, "right") - first
+        begins = np.cumsum(sizes) - sizes  # of each group among the returned samples
+        index = order[np.arange(sizes.sum()) + np.repeat(first - begins, sizes)]
+        names = np.repeat(np.arange(len(groups)), sizes)
         return Judged(p=self.p[index], right=self.right[index], group=names)
 
 

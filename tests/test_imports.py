@@ -90,7 +90,7 @@ def test_nothing_a_round_needs_can_run_code():
         ),
         ("config cli llm.store launch.up launch.start", ("torch", "transformers", "datasets", *CHAIN)),
         ("ledger.abi", ("web3", "eth_account")),
-        ("node cli services.build ledger.submitter services.market.player", (*CHAIN, *RUNS_CODE)),
+        ("node cli services.build ledger.submitter services.market.player", (*CHAIN, *RUNS_CODE, "fastapi")),
     ],
 )
 def test_what_importing_these_does_not_import(modules, heavy):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
 import torch
@@ -16,13 +16,17 @@ from codezero.llm.load import load_model
 from codezero.rollouts import rollout_file
 from codezero.rollouts.client import RolloutServer
 from codezero.rollouts.engine import RemoteEngine
-from codezero.rollouts.serve import ServeOptions, serve
 from codezero.rollouts.snapshots import Snapshots
 from codezero.runtime.console import Console
+
+if TYPE_CHECKING:
+    from codezero.rollouts.serve import ServeOptions
 
 
 def run_server(config: NodeConfig, options: ServeOptions) -> int:
     """Serves rollouts of the configured model until it is stopped. Raises CodezeroError: it cannot."""
+    from codezero.rollouts.serve import serve  # not at the top: fastapi, which no node needs, is a tenth of its start
+
     if config.rollout.engine is RolloutEngine.remote:
         raise ConfigError("rollout.engine=remote is for nodes: a rollout server samples by itself, so leave it out")
     console = Console()

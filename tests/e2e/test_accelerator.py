@@ -25,10 +25,11 @@ def played(model, tmp_path_factory):
     """Plays nodes, given as (name of a folder, kernel that runs out of memory or -1, settings). Returns the folders'
     parent and what each run counted."""
     parent = tmp_path_factory.mktemp("played")
-    many = ("swarm.num_local=2", "rollout.num_generations=8", "rollout.max_new_tokens=64")
+    short = "rollout.max_new_tokens=32"  # each kernel takes a hundred times what it takes elsewhere
+    many = ("swarm.num_local=2", "rollout.num_generations=8", short)
     runs = [
-        ("full", -1, "train.method=full", "rollout.max_new_tokens=64", "swarm.num_local=2", "rounds=3"),
-        ("full", -1, "train.method=full", "rollout.num_generations=8", "swarm.num_local=0", "rounds=1"),
+        ("full", -1, "train.method=full", "rollout.max_new_tokens=64", "swarm.num_local=2", "rounds=2"),
+        ("full", -1, "train.method=full", "rollout.num_generations=8", short, "swarm.num_local=0", "rounds=1"),
         ("lora", -1, "train.method=lora", *many, "train.beta=0.04", "train.num_iterations=2", "rounds=2"),
         ("unmastered", -1, "train.method=full", "train.masters=false", *many, "rounds=2"),
         ("small", 400, "train.method=full", *many, "train.gradient_checkpointing=true", "rounds=2"),
@@ -50,8 +51,8 @@ def played(model, tmp_path_factory):
 def test_whole_rounds_are_played_and_taken_up_again(played):
     parent, lines, counts = played
     assert [one["code"] for one in counts] == [0] * 5
-    assert [report["round"] for report in reports(parent / "full")] == [1, 2, 3, 4]
-    assert any("continuing" in line and "after round 3" in line for line in lines)
+    assert [report["round"] for report in reports(parent / "full")] == [1, 2, 3]
+    assert any("continuing" in line and "after round 2" in line for line in lines)
     for name in ("full", "lora", "unmastered", "small"):
         updates = [report for report in reports(parent / name) if report["loss"] is not None]
         assert updates, name
@@ -59,7 +60,7 @@ def test_whole_rounds_are_played_and_taken_up_again(played):
 
 def test_the_device_decides_how_many_tasks_a_round_has_unless_that_is_set(played):
     parent, _, _ = played
-    assert [report["num_local_groups"] for report in reports(parent / "full")][:4] == [2, 2, 2, 8]
+    assert [report["num_local_groups"] for report in reports(parent / "full")][:3] == [2, 2, 8]
 
 
 def test_the_host_waits_at_most_once_in_sixteen_tokens(played):
@@ -89,6 +90,6 @@ def test_a_cpu_goes_on_where_the_accelerator_stopped(played, model):
     parent, _, _ = played
     done = run(model, parent / "full", "train.method=full", "rounds=1")
     assert done.returncode == 0, done.stderr
-    assert "after round 4" in done.stdout
+    assert "after round 3" in done.stdout
     assert "cpu, float32" in done.stdout
-    assert [report["round"] for report in reports(parent / "full")] == [1, 2, 3, 4, 5]
+    assert [report["round"] for report in reports(parent / "full")] == [1, 2, 3, 4]

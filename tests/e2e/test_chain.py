@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from eth_account import Account
 
+from codezero.cli import main
+from codezero.identity.key import load_or_create
 from codezero.ledger import keystore
 from codezero.ledger.board import read_swarm_board
 from codezero.ledger.reading import read_view
@@ -147,22 +149,15 @@ def test_rewards_that_no_chain_takes_wait_and_arrive_after_a_restart(chain, cont
     assert "trouble" not in shown
 
 
-def test_a_peer_that_is_somebody_else_s_is_refused_with_the_two_ways_out(chain, contract, tmp_path):
-    output = play(command(tmp_path, chain.url, contract, "--rounds", "1"))
-    (peer_id,) = {line.split()[1].rstrip(",") for line in output.splitlines() if line.startswith("peer: ")}
-    other = Deployed(chain, "SwarmCoordinator", chain.coordinator())
-    other.send("registerPeer(string)", peer_id, by=1)
-    refused = subprocess.run(
-        command(tmp_path, chain.url, other, f"state_dir={tmp_path / 'other'}", "--rounds", "1"),
-        cwd=ROOT,
-        env={**os.environ, "CODEZERO_WALLET_PASSPHRASE": "a long one"},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert refused.returncode == 1
-    assert refused.stderr.startswith(f"error: peer {peer_id} is registered to account 0x")
+@pytest.mark.usefixtures("restored_logging")
+def test_a_peer_that_is_somebody_else_s_is_refused_with_the_two_ways_out(
+    chain, contract, tmp_path, monkeypatch, capsys
+):
+    key, _ = load_or_create(tmp_path / "swarm.pem")
+    contract.send("registerPeer(string)", key.peer_id, by=1)
+    monkeypatch.setenv("CODEZERO_WALLET_PASSPHRASE", "a long one")
+    assert main(command(tmp_path, chain.url, contract, "--rounds", "1")[3:]) == 1
+    assert f"error: peer {key.peer_id} is registered to account 0x" in capsys.readouterr().err
 
 
 def test_a_ctrl_c_while_waiting_for_the_round_stops_the_node(chain, contract, tmp_path):

@@ -11,8 +11,10 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
+from codezero.cli import main
 from codezero.train.checkpoint import saved_weights
 from tests.builders import save_tiny
+from tests.e2e.test_node import EVEN
 from tests.processes import programs, wait_until
 from tests.unit.publish.builders import write
 from tests.unit.publish.push_hub import TOKEN, push_hub
@@ -26,24 +28,32 @@ def server():
         yield found
 
 
-def start(folder, server, *settings, **environment):
+def command(folder, server, *settings):
+    """A node that learns in nearly every round, so that it soon has something to push."""
+    (folder / "even.py").write_text(EVEN)
     model = save_tiny(folder / "model") if not (folder / "model").exists() else str(folder / "model")
-    command = [
+    return [
         *(sys.executable, "-m", "codezero", "run", "preset=local", f"model.name={model}", f"evaluator.model={model}"),
         *(f"state_dir={folder}/state", f"tracking.log_dir={folder}/logs", "model.device=cpu", "model.threads=1"),
         *(
             "train.method=full",
-            "rollout.num_generations=2",
+            "rollout.num_generations=4",
             "rollout.max_new_tokens=24",
+            "swarm.num_local=2",
+            "tasks.builtin.weight=0",
+            "tasks.modules=[even]",
             "probe.share=0",
             "push.enabled=true",
         ),
         *(f"push.endpoint={server.url}", "save_every_s=0", "tracking.level=DEBUG", *settings),
     ]
+
+
+def start(folder, server, *settings, **environment):
     return subprocess.Popen(
-        command,
+        command(folder, server, *settings),
         cwd=ROOT,
-        env={**os.environ, **environment},
+        env={**os.environ, "PYTHONPATH": str(folder), **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -58,10 +68,7 @@ def stop(process):
 
 @pytest.mark.slow
 def test_a_node_pushes_while_it_trains_and_its_token_gets_nowhere(tmp_path, server):
-    swarm = (
-        *("swarm=native", "swarm.listen=[/ip4/127.0.0.1/tcp/0]", f"swarm.identity_path={tmp_path}/swarm.pem"),
-        "swarm.num_local=2",
-    )
+    swarm = ("swarm=native", "swarm.listen=[/ip4/127.0.0.1/tcp/0]", f"swarm.identity_path={tmp_path}/swarm.pem")
     process = start(tmp_path, server, *swarm, "push.every_rounds=1", HUGGINGFACE_ACCESS_TOKEN=TOKEN, HF_TOKEN=TOKEN)
     environments = {}
     try:
@@ -133,10 +140,10 @@ def test_a_stop_waits_for_no_silent_hub_and_training_not_either(tmp_path, server
     assert saved_weights(newest)
 
 
-@pytest.mark.slow
-def test_a_node_that_is_to_push_without_a_token_says_so_before_anything_else(tmp_path, server):
-    process = start(tmp_path, server, HUGGINGFACE_ACCESS_TOKEN="None", HF_TOKEN="")
-    output, _ = process.communicate(timeout=300)
-    assert process.returncode == 1
-    assert "error: push.enabled=true needs a token of the hub that may write" in output
+@pytest.mark.usefixtures("restored_logging")
+def test_a_node_that_is_to_push_without_a_token_says_so_before_anything_else(tmp_path, server, monkeypatch, capsys):
+    monkeypatch.setenv("HUGGINGFACE_ACCESS_TOKEN", "None")
+    monkeypatch.setenv("HF_TOKEN", "")
+    assert main(command(tmp_path, server)[3:]) == 1
+    assert "error: push.enabled=true needs a token of the hub that may write" in capsys.readouterr().err
     assert not (tmp_path / "state").exists()

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent.parent
 pytestmark = [pytest.mark.slow, pytest.mark.real_model]
 
 
-def run_one_round(folder):
+def run_one_round(folder, *more):
     settings = (f"state_dir={folder}/state", f"tracking.log_dir={folder}/logs", "tasks.builtin.max_difficulty=2")
     small = (
         "tasks.draw=uniform",  # whose first group has different rewards
@@ -27,7 +27,7 @@ def run_one_round(folder):
         "model.device=cpu",
     )
     done = subprocess.run(
-        [sys.executable, "-m", "codezero", "run", "preset=local", "rounds=1", *settings, *small],
+        [sys.executable, "-m", "codezero", "run", "preset=local", "rounds=1", *settings, *small, *more],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -59,6 +59,7 @@ def test_one_real_round_changes_the_weights_reports_all_and_resumes(tmp_path):
         assert torch.isfinite(weight).all()
     del saved
 
-    assert "continuing" in run_one_round(tmp_path)
+    short = ("rollout.num_generations=2", "rollout.max_new_tokens=8")
+    assert "continuing" in run_one_round(tmp_path, *short)
     rounds = [json.loads(line)["round"] for line in (tmp_path / "logs" / "rounds.jsonl").read_text().splitlines()]
     assert rounds == [1, 2]

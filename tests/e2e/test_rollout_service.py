@@ -8,7 +8,18 @@ from itertools import pairwise
 import pytest
 
 from codezero.rollouts import rollout_file
-from tests.e2e.test_node import ROOT, last_saved_round, model, reports, run, start, wait_for_round  # noqa: F401
+from tests.e2e.test_node import (
+    ROOT,
+    last_saved_round,
+    model,  # noqa: F401
+    reports,
+    run,
+    run_here,
+    start,
+    wait_for_round,
+)
+
+pytestmark = pytest.mark.usefixtures("restored_logging")
 
 
 @pytest.fixture
@@ -72,7 +83,12 @@ def test_a_node_learns_from_what_a_server_samples(model, tmp_path, serve, method
     assert sum(line.startswith("weights: ") for line in lines) >= versions[-1] - 1
 
 
-def test_a_run_survives_the_death_of_server_and_node(model, tmp_path, serve):  # noqa: F811
+def test_a_run_survives_the_death_of_server_and_node_and_a_server_keeps_token_and_address(
+    model,  # noqa: F811
+    tmp_path,
+    serve,
+    capsys,
+):
     files = [tmp_path / "a.yaml", tmp_path / "b.yaml"]
     first, second = (serve(file) for file in files)
     node = start(model, tmp_path, *remote(*files), "save_every_s=0")
@@ -89,19 +105,13 @@ def test_a_run_survives_the_death_of_server_and_node(model, tmp_path, serve):  #
     assert again.stdout.count("a.yaml is left out") == 1
     assert "b.yaml is left out" not in again.stdout
     second.kill()
-    alone = run(model, tmp_path, "rounds=2", *remote(*files))
-    assert alone.returncode == 0, alone.stderr
-    assert alone.stdout.count("is left out") == 2
+    assert run_here(model, tmp_path, "rounds=2", *remote(*files)) == 0
+    assert capsys.readouterr().out.count("is left out") == 2
     assert [report["round"] for report in reports(tmp_path)] == list(range(1, saved + 5))
 
-
-def test_a_server_keeps_its_token_and_address(tmp_path, serve):
-    file = tmp_path / "server.yaml"
-    first = serve(file)
-    known = rollout_file.read(file)
-    served(first)
-    serve(file, int(known.url.rpartition(":")[2]))
-    assert rollout_file.read(file) == known
+    known = rollout_file.read(files[0])
+    serve(files[0], int(known.url.rpartition(":")[2]))
+    assert rollout_file.read(files[0]) == known
 
 
 @pytest.mark.parametrize(
@@ -113,7 +123,6 @@ def test_a_server_keeps_its_token_and_address(tmp_path, serve):
         (remote("pyproject.toml"), "is no rollout file, or damaged"),
     ],
 )
-def test_what_cannot_work_is_said_at_the_start(model, tmp_path, settings, says):  # noqa: F811
-    done = run(model, tmp_path, *settings)
-    assert done.returncode == 1
-    assert says in done.stderr
+def test_what_cannot_work_is_said_at_the_start(model, tmp_path, settings, says, capsys):  # noqa: F811
+    assert run_here(model, tmp_path, *settings) == 1
+    assert says in capsys.readouterr().err

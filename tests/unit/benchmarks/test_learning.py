@@ -1,4 +1,6 @@
 import json
+from subprocess import CompletedProcess
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import msgspec
@@ -8,6 +10,7 @@ from benchmarks import harness, learning, learnt, training
 from benchmarks.harness import Result
 from benchmarks.learning import RUNS, main
 from benchmarks.splits import Split
+from codezero import cli
 from codezero.config.load import load_config
 from codezero.observe.groups_file import SeenGroup, SeenRollout, SeenRound, SeenTask
 from tests.builders import save_tiny
@@ -30,7 +33,18 @@ def mbpp_file(folder):
     return path
 
 
+@pytest.fixture
+def evaluated_here(monkeypatch):
+    """Evaluations in this process: those in others are tested in tests/unit/harness/test_eval.py."""
+
+    def run(command, cwd, check):
+        return CompletedProcess(command, cli.main(command[3:]))
+
+    monkeypatch.setattr(learning, "subprocess", SimpleNamespace(run=run))
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("evaluated_here")
 def test_a_quick_run_is_evaluated_trained_in_two_calls_evaluated_again_and_shown(tmp_path, capfd):
     def stage(*words):
         main([*words, "--quick", "--state", str(tmp_path), "--mbpp", str(mbpp), "--model", model])
@@ -58,6 +72,7 @@ def test_a_quick_run_is_evaluated_trained_in_two_calls_evaluated_again_and_shown
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("evaluated_here")
 def test_two_nodes_are_trained_in_two_calls_and_the_first_is_evaluated(tmp_path, capfd):
     def stage(*words):
         main([*words, "--quick", "--state", str(tmp_path), "--mbpp", str(mbpp), "--model", model])

@@ -202,9 +202,10 @@ def test_as_many_completions_are_written_at_a_time_as_memory_holds(model, tmp_pa
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("restored_logging")
 def test_a_nodes_trained_weights_are_measured(model, problems, tmp_path, capsys):
     state = tmp_path / "state"
-    node = [sys.executable, "-m", "codezero", "run", "preset=local", f"model.name={model}", f"evaluator.model={model}"]
+    node = ["run", "preset=local", f"model.name={model}", f"evaluator.model={model}"]
     node += ["rounds=1", f"state_dir={state}", f"tracking.log_dir={tmp_path}/logs", "model.device=cpu"]
     node += [
         "train.method=full",
@@ -214,7 +215,8 @@ def test_a_nodes_trained_weights_are_measured(model, problems, tmp_path, capsys)
         "probe.share=0",
         "evaluator.dry_run=false",
     ]
-    subprocess.run(node, check=True, capture_output=True, cwd=Path(__file__).parents[3], timeout=300)
+    assert main(node) == 0
+    capsys.readouterr()
     options = ["--dataset", "mbpp", "--path", problems, "--checkpoint", state, "--device", "cpu", "--threads", 1]
     options += ["--max-new-tokens", 8, "--limit", 1]
     assert evaluate(*options, "--out", tmp_path / "out") == 0

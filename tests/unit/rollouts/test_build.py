@@ -5,7 +5,7 @@ import pytest
 from codezero.config.load import load_config
 from codezero.errors import RolloutError
 from codezero.llm import engines, llama_engine
-from codezero.rollouts import build
+from codezero.rollouts import build, serve
 from codezero.rollouts.serve import ServeOptions
 from tests.builders import save_tiny
 
@@ -25,7 +25,7 @@ def test_an_engine_whose_package_is_missing_lets_no_server_start(tmp_path, monke
 def test_the_engines_of_two_servers_on_a_machine_do_not_share_files(tmp_path, monkeypatch):
     folders = []
     monkeypatch.setattr(engines, "make_engine", lambda wanted, engine, model, folder, size: folders.append(folder))
-    monkeypatch.setattr(build, "serve", lambda *_: None)
+    monkeypatch.setattr(serve, "serve", lambda *_: None)
     model = save_tiny(tmp_path / "model")
     for file in ("a.yaml", "b.yaml"):
         assert run(tmp_path, model, file=file) == 0
