@@ -86,8 +86,7 @@ def table(results: Mapping[str, Result]) -> str:
 
 def main() -> None:
     options = harness.parser("decoding", __doc__).parse_args()
-    devices.set_threads(0)
-    devices.limit_kept_memory()
+    devices.set_up_cpu(0)
     arm = Arm(
         benchmark="decoding",
         name="copies",

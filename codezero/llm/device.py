@@ -80,15 +80,17 @@ def free_cached_memory() -> None:
         torch.mps.empty_cache()
 
 
-def set_threads(wanted: int) -> int:
-    """Sets and returns the number of CPU threads for arithmetic; 0 takes one per physical core that may be used."""
-    threads = wanted or limits.usable_cores()
+def set_up_cpu(threads: int) -> int:
+    """Sets and returns the number of CPU threads for arithmetic, where 0 takes one per physical core that may be used,
+    and limits the memory that this process keeps unused. Comes before the first matrix product."""
+    threads = threads or limits.usable_cores()
     torch.set_num_threads(threads)
+    _limit_kept_memory()
     return threads
 
 
-def limit_kept_memory() -> None:
-    """Makes this process keep little memory that it does not use; comes before the first matrix product.
+def _limit_kept_memory() -> None:
+    """Makes this process keep little memory that it does not use.
 
     malloc gives every block above 128 KiB its own mapping, if it is glibc's. That is glibc's initial value, but it
     grows to 32 MiB as blocks are freed. Activations are then on the heap, in gaps that do not fit those of the next

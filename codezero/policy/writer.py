@@ -136,8 +136,7 @@ def load_writer(
 def prepare_device(config: ModelConfig) -> torch.device:
     """Returns the device to compute on, with its threads and memory set up. Raises ConfigError: it is not there."""
     device = devices.choose_device(config.device)
-    devices.set_threads(config.threads)
-    devices.limit_kept_memory()
+    devices.set_up_cpu(config.threads)
     return device
 
 
