@@ -55,7 +55,7 @@ else
   trap 'kill -- -"$lane" 2>/dev/null || true; rm -f "$log"' EXIT
   test_in_parallel
   if wait "$lane"; then
-    grep -E '^(sign-in app:|SKIPPED|WARNING|tests/[a-z0-9_]+: |[0-9.]+s |=+ .* in )' "$log" || true
+    grep -E '^(sign-in app:|SKIPPED|WARNING|tests/[a-z0-9_/]+: |[0-9.]+s |=+ .* in )' "$log" || true
   else
     cat "$log"
     failed="${failed:+$failed and }those of the sign-in app or the containers, just above"

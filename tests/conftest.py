@@ -23,6 +23,7 @@ settings.load_profile("busy")
 os.environ["CODEZERO_UNCONFINED"] = "1"
 # Where ./run_tests.sh installs anvil, for a pytest without it too.
 os.environ["PATH"] += os.pathsep + str(Path(__file__).parent / "anvil" / "node_modules" / ".bin")
+PARTS_SHOWN = 20
 gc.disable()  # until all tests are imported, which stay: each search among them and torch takes half a second
 
 
@@ -37,14 +38,15 @@ def pytest_collection_finish():
 
 
 def pytest_terminal_summary(terminalreporter):
-    """How long the tests of each folder took together."""
+    """How long the tests of the slowest parts took: each a folder of unit tests, or a file of others."""
     totals = Counter()
     for reports in terminalreporter.stats.values():
         for report in reports:
             if isinstance(report, pytest.TestReport):
-                totals["/".join(report.nodeid.split("/")[:2]).partition(".py")[0]] += report.duration
-    for folder, seconds in totals.items():
-        terminalreporter.write_line(f"{folder}: {seconds:.0f} s")
+                file = report.nodeid.partition("::")[0].removesuffix(".py")
+                totals["/".join(file.split("/")[:3])] += report.duration
+    for part, seconds in totals.most_common(PARTS_SHOWN):
+        terminalreporter.write_line(f"{part}: {seconds:.0f} s")
 
 
 @pytest.fixture(scope="session")
