@@ -86,7 +86,8 @@ def table(results: Mapping[str, Result]) -> str:
 
 def main() -> None:
     options = harness.parser("decoding", __doc__).parse_args()
-    devices.set_up_cpu(0)
+    devices.set_threads(0)
+    devices.return_freed_memory()
     arm = Arm(
         benchmark="decoding",
         name="copies",

@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=list(SHAPES), metavar="NAME")
     parser.add_argument("--threads", type=int, default=0, help="CPU threads; 0 for one a physical core")
     options = parser.parse_args(arguments)
-    devices.set_up_cpu(options.threads)
+    devices.set_threads(options.threads)
     print(f"machine: {machine()}")
     if not onednn.is_available():
         raise SystemExit("torch has no oneDNN linears here: the node uses torch's own")

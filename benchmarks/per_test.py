@@ -204,7 +204,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_intermixed_args(arguments)
     config = load_config([f"evaluator.model={options.model}", *options.settings])
     device = devices.choose_device(config.model.device)
-    devices.set_up_cpu(config.model.threads)
+    devices.set_threads(config.model.threads)
     model = JudgeWeights(config, options.model, device, Console()).load()
     print(f"machine: {machine()}")
     fit = ask_all(model, read_samples(options.fit, options.fit_groups, FITTING))

@@ -337,7 +337,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.arms == ["avx2"]:
         os.environ |= {"ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2", "ATEN_CPU_CAPABILITY": "avx2"}
-    devices.set_up_cpu(int(os.environ.get("OMP_NUM_THREADS", "0")))
+    devices.set_threads(int(os.environ.get("OMP_NUM_THREADS", "0")))
+    devices.return_freed_memory()
     for name in options.arms:
         if name == "rounds":
             harness.run(arm(name), partial(rounds, options), options)

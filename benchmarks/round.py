@@ -197,7 +197,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--alone", action="store_true", help="only print what one update costs, here")
     options = parser.parse_args(arguments)
     warnings.filterwarnings("ignore", message=".*gradient_checkpointing_enable")  # the reference's name for it
-    devices.set_up_cpu(int(os.environ.get("OMP_NUM_THREADS", "0")))
+    devices.set_threads(int(os.environ.get("OMP_NUM_THREADS", "0")))
     folder = store.prepare(options.model, HOME)
     if options.alone:
         print(json.dumps(learn_alone(options.arms[0], options.tokens, folder)))

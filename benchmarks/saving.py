@@ -118,7 +118,7 @@ def table(results: Mapping[str, harness.Result]) -> str:
 
 def main() -> None:
     options = harness.parser("saving", __doc__).parse_args()
-    devices.set_up_cpu(0)
+    devices.set_threads(0)
     made: list[Round] = []
 
     def do(piece: str) -> harness.Counts:

@@ -14,6 +14,7 @@ from benchmarks import reference
 from benchmarks.measure import free_memory
 from codezero.config import EvaluatorConfig, TrainConfig
 from codezero.evaluate.backends.transformers import TransformersBackend
+from codezero.llm import device as devices
 from codezero.llm.load import LoadedModel, load_model
 from codezero.llm.sample import SampleRequest, SamplingParams, sample_groups
 from codezero.prompts import evaluator, solver
@@ -83,6 +84,7 @@ class Own:
     """This node's solver and learner."""
 
     def __init__(self, folder: Path, *, lora: bool = False) -> None:
+        devices.return_freed_memory()  # as a node does at its start
         self.policy: LoadedModel = load_model("policy", folder, torch.device("cpu"), torch.float32)
         if lora:
             self.policy = replace(self.policy, model=apply_lora(self.policy.model, TrainConfig(), 0))

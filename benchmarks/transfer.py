@@ -168,7 +168,7 @@ def main() -> None:
     parser = harness.parser("transfer", __doc__)
     parser.add_argument("arms", nargs="+", choices=ARMS)
     options = parser.parse_args()
-    devices.set_up_cpu(0)
+    devices.set_threads(0)
     for name in options.arms:
         folder = store.prepare(MODEL, HOME)
         sampler = Sampler(load_model(MODEL, folder, torch.device("cpu"), torch.float32), sample_groups, ENGINE)

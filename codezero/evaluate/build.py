@@ -218,7 +218,7 @@ def judge_alone(config: NodeConfig, console: Console) -> JudgeBackend | None:
     Raises ModelError or EvaluatorError: its weights are not available, do not fit, or it cannot be asked.
     """
     device = devices.choose_device(config.model.device)
-    devices.set_up_cpu(config.model.threads)
+    devices.set_threads(config.model.threads)
     room = free_room(config.train, device, Path())
     name = config.evaluator.model if config.evaluator.model != "auto" else judge_that_fits(room.memory, device)
     weights = JudgeWeights(config, name, device, console)

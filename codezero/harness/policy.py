@@ -63,7 +63,8 @@ def load_policy(
     """Returns the model, and a description of its device and precision. Raises ModelError, ConfigError or
     CheckpointError."""
     where = devices.choose_device(device)
-    devices.set_up_cpu(threads)
+    devices.set_threads(threads)
+    devices.return_freed_memory()
     precision = devices.choose_dtype(dtype, where)
     loaded = load_model(name, store.prepare(name, cache_dir), where, precision)
     if trained is not None:

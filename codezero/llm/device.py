@@ -18,7 +18,7 @@ _M_MMAP_THRESHOLD = -3
 """The number of this parameter in glibc's malloc.h."""
 MMAP_THRESHOLD_BYTES = 128 * 1024
 SHAPES = 128
-"""The number of shapes whose compiled matrix products are kept; a decoding step has about ten."""
+"""The number of shapes for which compiled matrix products are kept; a decoding step has about ten."""
 
 
 def choose_device(wanted: Device) -> torch.device:
@@ -80,28 +80,27 @@ def free_cached_memory() -> None:
         torch.mps.empty_cache()
 
 
-def set_up_cpu(threads: int) -> int:
-    """Sets and returns the number of CPU threads for arithmetic, where 0 takes one per physical core that may be used,
-    and limits the memory that this process keeps unused. Comes before the first matrix product."""
-    threads = threads or limits.usable_cores()
-    torch.set_num_threads(threads)
-    _limit_kept_memory()
-    return threads
+def set_threads(wanted: int) -> int:
+    """Sets and returns the number of CPU threads for arithmetic; 0 takes one per physical core that may be used.
 
-
-def _limit_kept_memory() -> None:
-    """Makes this process keep little memory that it does not use.
-
-    malloc gives every block above 128 KiB its own mapping, if it is glibc's. That is glibc's initial value, but it
-    grows to 32 MiB as blocks are freed. Activations are then on the heap, in gaps that do not fit those of the next
-    micro-batch: a LoRA step of a 0.5B model on 4 x 406 tokens had a peak of 5.4 GiB instead of 3.6, and was not faster.
-    A value that is set once does not grow.
-
-    oneDNN, and the layer of torch above it, each keep a compiled matrix product of the last 1,024 shapes. Each takes
-    0.2 to 0.4 MB and nearly every batch has a new number of tokens: a node grew by 440 MB in its first hour.
+    Also limits what is kept for each shape of a matrix product, so it comes before the first of them: oneDNN, and the
+    layer of torch above it, each keep what they compiled for the last 1,024 shapes. That is 0.2 to 0.4 MB a shape, and
+    nearly every batch has a new number of tokens: a node grew by 440 MB in its first hour.
     """
     for cache in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
         os.environ.setdefault(cache, str(SHAPES))
+    threads = wanted or limits.usable_cores()
+    torch.set_num_threads(threads)
+    return threads
+
+
+def return_freed_memory() -> None:
+    """Makes malloc give every block above 128 KiB its own mapping in this process; has no effect without glibc.
+
+    That is glibc's initial value, but it grows to 32 MiB as blocks are freed. Activations are then on the heap, in gaps
+    that do not fit those of the next micro-batch: a LoRA step of a 0.5B model on 4 x 406 tokens had a peak of 5.4 GiB
+    instead of 3.6, and was not faster. A value that is set once does not grow.
+    """
     try:
         done = ctypes.CDLL("libc.so.6").mallopt(_M_MMAP_THRESHOLD, MMAP_THRESHOLD_BYTES)
     except (OSError, AttributeError):  # macOS, musl

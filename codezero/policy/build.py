@@ -65,6 +65,7 @@ class Models:
         self.engine = config.rollout.engine_on(device.type)
         """The engine that samples rollouts."""
         engines.require(self.engine, device)
+        devices.return_freed_memory()
         state.check_settings(folder, {"model.name": config.model.name})
         plan = plan_node(config, folder, console, token)
         dtype, weights, backend, memory_plan = plan.dtype, plan.judge, plan.backend, plan.memory
@@ -153,7 +154,7 @@ def plan_node(
     Raises TrainingError: the node does not fit; ModelError: weights are not available; ConfigError: the device is not.
     """
     device = devices.choose_device(config.model.device)
-    devices.set_up_cpu(config.model.threads)
+    devices.set_threads(config.model.threads)
     dtype = devices.choose_dtype(config.model.dtype, device)
     room, bound = free_room(config.train, device, folder), state.bound_settings(folder)
     if downloads:

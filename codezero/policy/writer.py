@@ -136,7 +136,8 @@ def load_writer(
 def prepare_device(config: ModelConfig) -> torch.device:
     """Returns the device to compute on, with its threads and memory set up. Raises ConfigError: it is not there."""
     device = devices.choose_device(config.device)
-    devices.set_up_cpu(config.threads)
+    devices.set_threads(config.threads)
+    devices.return_freed_memory()
     return device
 
 

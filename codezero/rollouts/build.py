@@ -33,7 +33,7 @@ def run_server(config: NodeConfig, options: ServeOptions) -> int:
     device = devices.choose_device(config.model.device)
     engine = config.rollout.engine_on(device.type)
     engines.require(engine, device)
-    devices.set_up_cpu(config.model.threads)
+    devices.set_threads(config.model.threads)
     folder = store.prepare(config.model.name, config.model.cache_dir, report=console.line)
     dtype = devices.choose_dtype(config.model.dtype, device)
     policy = load_model(config.model.name, folder, device, dtype)

@@ -53,7 +53,7 @@ def test_a_gpu_that_only_emulates_bfloat16_computes_in_float32(monkeypatch, capa
 def test_threads_are_set_and_told():
     before = torch.get_num_threads()
     try:
-        assert devices.set_up_cpu(1) == 1
+        assert devices.set_threads(1) == 1
         assert devices.describe(CPU, torch.float32) == "cpu, float32, 1 thread"
     finally:
         torch.set_num_threads(before)
@@ -61,8 +61,8 @@ def test_threads_are_set_and_told():
 
 FREED_BYTES = """
 import psutil, torch
-from codezero.llm.device import set_up_cpu
-set_up_cpu(0)
+from codezero.llm.device import return_freed_memory
+return_freed_memory()
 blocks = [torch.ones(2**18) for _ in range(200)]  # 200 MiB in blocks that glibc would learn to keep
 full = psutil.Process().memory_info().rss
 del blocks
@@ -80,7 +80,7 @@ def test_freed_blocks_leave_the_process():
 MANY_SHAPES = """
 import psutil, torch
 from codezero.llm import device, onednn
-device.set_up_cpu(0)
+device.set_threads(0)
 weight, rows = torch.randn(64, 64), torch.randn(500, 64)
 def rss_after(first, last):
     for count in range(first, last):

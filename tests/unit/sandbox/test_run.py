@@ -99,8 +99,6 @@ class Stack:
     def __eq__(self, other): return self.items == other.items
     def __lt__(self, other): return self.items < other.items
     def __add__(self, other): return Stack().push(self.items[0] + other.items[0])
-    def __mod__(self, number): return [item % number for item in self.items]
-    def __abs__(self): return len(self.items)
     def __str__(self): return f'Stack {self.items}'
 def biggest(stacks): return max(stacks, key=len)
 """
@@ -116,10 +114,9 @@ assert len(a) == 1 and a[0] == 1 and list(a) == [1] and str(a) == 'Stack [1]' an
 assert a == Stack().push(1) and a != b and a < b and a + b == Stack().push(6)
 assert biggest([Stack(), b]) == b
 assert not Stack()
-assert b % 3 == [2] and abs(b) == 1
 assert a == [1]
 """
-    assert outcomes(STACK, tests) == [PASS, PASS, PASS, PASS, PASS, PASS, PASS, FAIL]
+    assert outcomes(STACK, tests) == [PASS, PASS, PASS, PASS, PASS, PASS, FAIL]
 
 
 def test_a_check_function_as_in_humaneval():
