@@ -135,13 +135,15 @@ def _special(operation: str) -> Callable[..., Any]:
     return lambda self, *arguments: _do(operation, self, *arguments)
 
 
-def _comparison(operation: str) -> Callable[..., Any]:
+def _between_objects(operation: str) -> Callable[..., Any]:
     return lambda self, other: _do(operation, self, other) if type(other) is Remote else NotImplemented
 
 
-_COMPARISONS = ("lt", "le", "gt", "ge")
+# Not with plain data, which may be the expected value: an object that becomes 0 by subtraction would pass
+# `assert abs(f(x) - 3.5) < 1e-6`.
+_BETWEEN_OBJECTS = ("lt", "le", "gt", "ge", "add", "sub", "mul", "truediv")
 for _name in solution.OPERATIONS.keys() - {"call", "getattr", "setattr", "eq"}:
-    setattr(Remote, f"__{_name}__", (_comparison if _name in _COMPARISONS else _special)(_name))
+    setattr(Remote, f"__{_name}__", (_between_objects if _name in _BETWEEN_OBJECTS else _special)(_name))
 
 
 def _become(value: Any, changed: Any) -> None:
