@@ -107,8 +107,9 @@ class Account:
             max_fee_wei = max(max_fee_wei, round(replaces.max_fee_wei * REPLACEMENT) + 1)
             tip_wei = max(tip_wei, round(replaces.tip_wei * REPLACEMENT) + 1)
         if max_fee_wei > self._max_fee_wei:
+            what = "the chain asks" if replaces is None else "to replace the one that was sent takes"
             raise FeesTooHigh(
-                f"the chain asks {max_fee_wei / GWEI:g} gwei a unit of gas, more than "
+                f"{what} {max_fee_wei / GWEI:g} gwei a unit of gas, more than "
                 f"ledger.max_fee_gwei={self._max_fee_wei / GWEI:g}: raise it, or wait"
             )
         balance_wei = self._rpc.quantity(answers[5], "eth_getBalance")

@@ -181,6 +181,8 @@ class Delivery(ABC):
             if replaces is None:
                 raise
             self._resend(replaces)  # it may be mined as it is, and no other item has to wait for it
+            if item.note != str(error):
+                logger.warning("%s: %s", in_words(item), error)
             self._outbox.postpone(item, time.time() + RESEND_AFTER_S, str(error), tried=False)
             return True
         now_s, sent = time.time(), self._outbox.sent(item)

@@ -205,7 +205,8 @@ def _why(item: LedgerItem, registering: bool, is_used: bool, trouble: str) -> st
     if not is_used:
         return f"it is for contract {item.scope.contract} on chain {item.scope.chain_id}, which this node does not use"
     if item.state is ItemState.SENT:
-        return "sent, and not confirmed by the chain yet" + (f": {trouble}" if trouble else "")
+        because = trouble or item.note
+        return "sent, and not confirmed by the chain yet" + (f": {because}" if because else "")
     if item.state is ItemState.HANDED_OVER:
         return "given to the sign-in app, and not confirmed by the chain yet" + (f": {trouble}" if trouble else "")
     if trouble:

@@ -85,8 +85,9 @@ class Submitter:
         """
         is_first = self._round is None
         try:
-            if is_first:  # nothing shows yet whether a round can be right, and a wrong one would be kept: asked twice
-                self._round = self._chain.view(self._peer_id, self._writer.address).round_id
+            if is_first:  # the lower of two rounds: a wrong high one would be kept, and no right one could follow it
+                rounds = [self._chain.view(self._peer_id, self._writer.address).round_id for _ in range(2)]
+                self._round = min(rounds, key=lambda found: (found.number, found.stage))
                 self._stored_at_s = time.time()
             self._poll()
             self._outbox.note_trouble("")  # clears that of an earlier run

@@ -275,16 +275,32 @@ def test_a_round_that_cannot_have_come_since_the_last_run_is_not_believed(path, 
         assert submitter.wait_for_round(RoundId(number=5), 20.0)
 
 
+@pytest.fixture
+def says(chain, monkeypatch):
+    """Has the chain give these rounds, then 5."""
+
+    def say(*rounds):
+        told, view = iter(rounds), chain.view
+
+        def mixed_up(*asked):
+            chain.round = next(told, 5)
+            return view(*asked)
+
+        monkeypatch.setattr(chain, "view", mixed_up)
+
+    return say
+
+
 @pytest.mark.parametrize("rounds", [(5_000_000, 5), (5, 5_000_000)])
-def test_a_wrong_round_at_the_very_first_start_is_not_kept(path, chain, monkeypatch, rounds):
-    told, view = iter(rounds), chain.view
+def test_a_wrong_round_at_the_very_first_start_is_not_believed(path, chain, says, rounds):
+    says(*rounds)
+    with running(path, chain) as submitter:
+        assert (submitter.round_id, submitter.trouble) == (RoundId(number=5), "")
 
-    def mixed_up(*asked):
-        chain.round = next(told, 5)
-        return view(*asked)
 
-    monkeypatch.setattr(chain, "view", mixed_up)
-    with running(path, chain, start=False) as submitter, pytest.raises(StaleChain):
+def test_a_wrong_round_after_two_right_ones_is_not_kept(path, chain, says):
+    says(5, 5, 5_000_000)
+    with running(path, chain, start=False) as submitter, pytest.raises(StaleChain, match="mixes up answers"):
         submitter.start()
     with running(path, chain) as submitter:
         assert (submitter.round_id, submitter.trouble) == (RoundId(number=5), "")
