@@ -77,12 +77,18 @@ def utc(monkeypatch):
 
 
 @pytest.fixture
-def restored_logging():
-    """For tests that set up logging in this process: what comes after finds it as it was."""
-    root, own = logging.getLogger(), logging.getLogger("codezero")
-    before = (root.handlers[:], root.level, own.handlers[:], own.level)
+def restored_process():
+    """For tests that set up logging or run a node in this process: what comes after finds it as it was."""
+    import torch
+
+    loggers = [logging.getLogger(name) for name in (None, "codezero", "transformers")]
+    before = [(logger, logger.handlers[:], logger.level) for logger in loggers]
+    variables, threads = dict(os.environ), torch.get_num_threads()
     yield
-    root.handlers, own.handlers = before[0], before[2]
-    root.setLevel(before[1])
-    own.setLevel(before[3])
+    for logger, handlers, level in before:
+        logger.handlers = handlers
+        logger.setLevel(level)
     logging.captureWarnings(False)
+    os.environ.clear()
+    os.environ.update(variables)
+    torch.set_num_threads(threads)

@@ -159,8 +159,8 @@ class ProposerNode:
             return 0
         if found.learner and self._engine is None:
             raise StateError(
-                f"{self._folder} holds a trained proposer: set proposer.train=true, with its model, or give another "
-                "state_dir"
+                f"{self._folder} holds a trained proposer: set proposer.train=true with the model that it was trained "
+                "from, without a server, or give another state_dir"
             )
         kept = found.node
         self._writer.load_state_dict(kept["writer"])

@@ -149,7 +149,7 @@ def test_rewards_that_no_chain_takes_wait_and_arrive_after_a_restart(chain, cont
     assert "trouble" not in shown
 
 
-@pytest.mark.usefixtures("restored_logging")
+@pytest.mark.usefixtures("restored_process")
 def test_a_peer_that_is_somebody_else_s_is_refused_with_the_two_ways_out(
     chain, contract, tmp_path, monkeypatch, capsys
 ):

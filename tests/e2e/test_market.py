@@ -166,6 +166,8 @@ def test_rounds_go_on_without_a_judge_and_say_so(market, node, tmp_path):
             wait_for(lambda: len(reports(tmp_path)) >= 3 and says("gave no complete reply in 0.5 s"), said)
             stack.close()
             wait_for(lambda: says("cannot be asked"), said)
+            gone = f"| judge service: the judge service at {server.url} cannot be asked"
+            wait_for(lambda: gone in "".join(said), said)
     url, last = server.url, reports(tmp_path)[-1]
     assert last["judge_score"] is None
     assert last["reward_mean"] is not None

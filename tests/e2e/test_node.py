@@ -1,4 +1,4 @@
-"""The whole node as a process, on a tiny random model: what a user starts, stops, kills and starts again."""
+"""The whole node on a tiny random model: what a user starts, stops, kills and starts again."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from codezero.views.runs import find_runs
 from tests.builders import save_tiny
 
 ROOT = Path(__file__).parent.parent.parent
-pytestmark = pytest.mark.usefixtures("restored_logging")
+pytestmark = pytest.mark.usefixtures("restored_process")
 
 
 @pytest.fixture(scope="module")
@@ -91,9 +91,11 @@ def test_runs_its_rounds_reports_them_refuses_another_model_and_goes_on_where_it
     lines = first.stdout.splitlines()
     assert [line.split(" | ")[0] for line in lines if line.startswith("round ")] == ["round 1", "round 2"]
     assert lines[-2].startswith("done: 2 rounds in ")
-    assert run_here(save_tiny(tmp_path / "other", seed=1), tmp_path, "rounds=1") == 1
-    refused = capsys.readouterr().err.partition("error: ")[2]  # after what `save_tiny` shows
-    assert refused.startswith("state folder ")
+    other = save_tiny(tmp_path / "other", seed=1)
+    capsys.readouterr()
+    assert run_here(other, tmp_path, "rounds=1") == 1
+    refused = capsys.readouterr().err
+    assert refused.startswith("error: state folder ")
     assert f"was made with model.name={model}" in refused
     second = run(model, tmp_path, "rounds=1")
     assert "after round 2" in second.stdout
@@ -143,8 +145,8 @@ def score(question, answer, text):
 def test_a_node_killed_while_it_learns_from_past_groups_ends_up_where_an_unkilled_one_does(
     model, tmp_path, monkeypatch
 ):
-    (tmp_path / "even.py").write_text(EVEN)
-    settings = ("tasks.builtin.weight=0", "tasks.modules=[even]", "train.replay=2", "train.loss_type=m2po")
+    (tmp_path / "even_texts.py").write_text(EVEN)
+    settings = ("tasks.builtin.weight=0", "tasks.modules=[even_texts]", "train.replay=2", "train.loss_type=m2po")
     settings = (*settings, "rollout.num_generations=4", "save_every_s=0")
     num_rounds, unkilled, killed = 4, tmp_path / "unkilled", tmp_path / "killed"
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))

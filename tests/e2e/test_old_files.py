@@ -41,7 +41,7 @@ from tests.settings import by_key, leaves
 from tests.unit.evaluate.loopback import reply, serve
 
 PEER, BOOTNODE = "QmPbv7NpeUKWm7VUtEKm1Uc9XbNw7iV1qVBNJoqNDmbkhj", "QmNSQqRoJQrAM5ebup4z7CHzRrxW76LAdaNscjSmBsnVqX"
-pytestmark = pytest.mark.usefixtures("restored_logging")
+pytestmark = pytest.mark.usefixtures("restored_process")
 
 
 @pytest.fixture

@@ -140,7 +140,7 @@ def test_a_stop_waits_for_no_silent_hub_and_training_not_either(tmp_path, server
     assert saved_weights(newest)
 
 
-@pytest.mark.usefixtures("restored_logging")
+@pytest.mark.usefixtures("restored_process")
 def test_a_node_that_is_to_push_without_a_token_says_so_before_anything_else(tmp_path, server, monkeypatch, capsys):
     monkeypatch.setenv("HUGGINGFACE_ACCESS_TOKEN", "None")
     monkeypatch.setenv("HF_TOKEN", "")

@@ -1,4 +1,4 @@
-"""A rollout server and a node as processes, as on two machines, and what becomes of one when the other ends."""
+"""A rollout server and a node, as on two machines, and what becomes of one when the other ends."""
 
 import signal
 import subprocess
@@ -19,7 +19,7 @@ from tests.e2e.test_node import (
     wait_for_round,
 )
 
-pytestmark = pytest.mark.usefixtures("restored_logging")
+pytestmark = pytest.mark.usefixtures("restored_process")
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from tests.golden.record import FILE, REFRESH, differences, dumps, readable
 from tests.golden.round import GENRL, play
 
 
-@pytest.mark.usefixtures("restored_logging")
+@pytest.mark.usefixtures("restored_process")
 def test_the_golden_round_is_played_as_it_was(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     golden = json.loads(FILE.read_text(encoding="utf-8"))

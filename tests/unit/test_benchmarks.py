@@ -47,14 +47,10 @@ from tests.builders import save_tiny, task, tiny_tokenizer
 from tests.processes import wait_until
 from tests.unit.tasks.builders import mbpp_row, mbpp_rows, write_jsonl
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing_enable:FutureWarning")
-
-
-@pytest.fixture(autouse=True)
-def same_threads():
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*gradient_checkpointing_enable:FutureWarning"),
+    pytest.mark.usefixtures("restored_process"),
+]
 
 
 def test_informative_draws_lie_between_blind_ones_and_those_that_know_every_rate():

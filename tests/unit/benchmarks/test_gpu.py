@@ -10,6 +10,7 @@ from benchmarks import gpu
 from benchmarks.harness import ROOT
 
 
+@pytest.mark.usefixtures("restored_process")
 @pytest.mark.parametrize(("piece", "says"), [("decode tiny 8", " tokens/s"), ("update tiny lora", " planned")])
 def test_a_tiny_model_decodes_and_learns(tmp_path, piece, says, monkeypatch, capsys):
     monkeypatch.setattr(logging.root.manager, "disable", logging.NOTSET)  # as it is again afterwards

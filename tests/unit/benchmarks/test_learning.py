@@ -34,7 +34,7 @@ def mbpp_file(folder):
 
 
 @pytest.fixture
-def evaluated_here(monkeypatch):
+def evaluated_here(monkeypatch, restored_process):
     """Evaluations in this process: those in others are tested in tests/unit/harness/test_eval.py."""
 
     def run(command, cwd, check):

@@ -57,7 +57,7 @@ def test_a_traceback_is_told_by_its_exception(tmp_path):
     assert "at 2026-11-21 23:00:02 UTC: torch.OutOfMemoryError: CUDA out of memory" in told(found, "warning")[0]
 
 
-@pytest.mark.usefixtures("restored_logging")
+@pytest.mark.usefixtures("restored_process")
 @pytest.mark.parametrize("form", LogFormat)
 def test_failures_are_found_in_logs_as_nodes_write_them(tmp_path, form):
     logs.set_up(tmp_path / "logs", "INFO", Console(io.StringIO()), log_format=form)
@@ -76,7 +76,7 @@ def test_warnings_are_counted_and_the_last_is_shown(tmp_path):
 
 
 @pytest.mark.parametrize("log_format", LogFormat)
-@pytest.mark.usefixtures("restored_logging")
+@pytest.mark.usefixtures("restored_process")
 def test_what_a_node_logs_is_found_again_in_either_format(tmp_path, log_format):
     """The writer and the reader of the log must agree on its form."""
     logs.set_up(tmp_path / "logs", "INFO", Console(io.StringIO()), log_format=log_format)

@@ -202,7 +202,7 @@ def test_as_many_completions_are_written_at_a_time_as_memory_holds(model, tmp_pa
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("restored_logging")
+@pytest.mark.usefixtures("restored_process")
 def test_a_nodes_trained_weights_are_measured(model, problems, tmp_path, capsys):
     state = tmp_path / "state"
     node = ["run", "preset=local", f"model.name={model}", f"evaluator.model={model}"]

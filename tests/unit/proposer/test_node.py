@@ -18,7 +18,7 @@ from codezero.train.checkpoint import CheckpointStore
 from tests.builders import save_tiny
 from tests.unit.evaluate.loopback import reply, serve
 
-pytestmark = pytest.mark.usefixtures("restored_logging")  # a proposer node sets up its own
+pytestmark = pytest.mark.usefixtures("restored_process")  # a proposer node sets up its own
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
 

@@ -135,7 +135,7 @@ def without_times(reports):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("restored_logging", "scripted")
+@pytest.mark.usefixtures("restored_process", "scripted")
 def test_a_stopped_proposer_with_a_test_writer_goes_on_with_the_same_tests(tmp_path, settings, capsys):
     """The proposer is trained too, so its checkpoints have adapters, which are its own alone."""
     whole, parts, settings = tmp_path / "whole", tmp_path / "parts", [*settings, "proposer.train=true"]
@@ -157,7 +157,7 @@ def test_a_stopped_proposer_with_a_test_writer_goes_on_with_the_same_tests(tmp_p
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("restored_logging", "scripted")
+@pytest.mark.usefixtures("restored_process", "scripted")
 def test_a_proposer_begins_before_its_test_writers_first_batch_and_follows_it_from_then_on(
     tmp_path, settings, model, monkeypatch, capsys
 ):

@@ -16,7 +16,7 @@ from codezero.runtime import logs
 from codezero.runtime.console import Console
 
 
-@pytest.mark.usefixtures("restored_logging")
+@pytest.mark.usefixtures("restored_process")
 def test_all_goes_to_the_file_warnings_to_the_console_and_nothing_forges_a_line(tmp_path):
     out = io.StringIO()
     console = Console(out)
@@ -41,14 +41,14 @@ def test_all_goes_to_the_file_warnings_to_the_console_and_nothing_forges_a_line(
     ]
 
 
-@pytest.mark.usefixtures("restored_logging")
+@pytest.mark.usefixtures("restored_process")
 def test_a_log_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StateError, match=r"cannot write logs to .*; give another tracking\.log_dir"):
         logs.set_up(tmp_path / "file" / "logs", "INFO", Console(io.StringIO()))
 
 
-@pytest.mark.usefixtures("restored_logging")
+@pytest.mark.usefixtures("restored_process")
 def test_an_exception_cannot_forge_a_line_either(tmp_path):
     logs.set_up(tmp_path, "INFO", Console(io.StringIO()))
     try:
@@ -61,7 +61,7 @@ def test_an_exception_cannot_forge_a_line_either(tmp_path):
     assert all(line.startswith("  ") for line in rest)
 
 
-@pytest.mark.usefixtures("restored_logging")
+@pytest.mark.usefixtures("restored_process")
 def test_as_json_every_record_is_one_object(tmp_path):
     logs.set_up(tmp_path, "INFO", Console(io.StringIO()), "proposer.log", LogFormat.json)
     logging.getLogger("codezero.x").warning("peer said %s", 'hi\n"\x1b[2J\u202e')
@@ -79,7 +79,7 @@ def test_as_json_every_record_is_one_object(tmp_path):
     assert failed["exception"].endswith("ValueError: bad\nworse")
 
 
-@pytest.mark.usefixtures("restored_logging")
+@pytest.mark.usefixtures("restored_process")
 def test_the_log_is_rotated(tmp_path, monkeypatch):
     monkeypatch.setattr(logs, "MAX_LOG_BYTES", 2000)
     logs.set_up(tmp_path, "INFO", Console(io.StringIO()))
@@ -92,7 +92,7 @@ def test_the_log_is_rotated(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
-@pytest.mark.usefixtures("restored_logging")
+@pytest.mark.usefixtures("restored_process")
 def test_a_full_disk_is_told_once_and_ends_nothing(tmp_path, capsys):
     (tmp_path / "swarm.log").symlink_to("/dev/full")
     out = io.StringIO()
@@ -104,7 +104,7 @@ def test_a_full_disk_is_told_once_and_ends_nothing(tmp_path, capsys):
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.usefixtures("restored_logging")
+@pytest.mark.usefixtures("restored_process")
 def test_why_a_process_ends_is_in_the_log_and_not_told_twice(tmp_path):
     out = io.StringIO()
     logs.set_up(tmp_path, "INFO", Console(out))

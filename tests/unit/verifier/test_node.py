@@ -22,7 +22,7 @@ from codezero.verifier.trained import begun_in, writer_in
 from codezero.verifier.write import write_cases
 from tests.builders import save_tiny
 
-pytestmark = pytest.mark.usefixtures("restored_logging")  # a node sets up its own
+pytestmark = pytest.mark.usefixtures("restored_process")  # a node sets up its own
 
 ROWS = [
     {

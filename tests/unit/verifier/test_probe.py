@@ -24,7 +24,7 @@ from tests.unit.observe.test_probes import passes
 from tests.unit.policy.test_probe import PROBLEMS, same
 from tests.unit.verifier.test_node import ROWS, SilentConsole, kept, let_a_pair_learn, lines, verify
 
-pytestmark = pytest.mark.usefixtures("restored_logging")
+pytestmark = pytest.mark.usefixtures("restored_process")
 
 
 @pytest.fixture

@@ -73,7 +73,7 @@ def test_what_a_run_shows_of_the_settings_is_how_it_learns_and_nothing_else():
     assert set(learning_settings(config)) == {"codezero", "seed", "swarm", "rollout", "train", "reward"}
 
 
-@pytest.mark.usefixtures("restored_logging")
+@pytest.mark.usefixtures("restored_process")
 def test_a_proposer_feeds_all_trackers_and_goes_on_in_them_after_a_restart(tmp_path, monkeypatch):
     port, seen = free_port(), []
 
@@ -106,7 +106,7 @@ def test_a_proposer_feeds_all_trackers_and_goes_on_in_them_after_a_restart(tmp_p
     assert "WARNING" not in (tmp_path / "logs" / "proposer.log").read_text()
 
 
-@pytest.mark.usefixtures("restored_logging")
+@pytest.mark.usefixtures("restored_process")
 def test_trackers_that_cannot_work_cost_a_proposer_one_warning_each(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(__import__("sys").modules, "tensorboard.summary.writer.event_file_writer", None)
     with serve(write_problem) as server:
