@@ -6,9 +6,10 @@ import dataclasses
 import json
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -88,6 +89,8 @@ class ProposerNode:
                 progress=self._monitor.progress,
             )
             self._learner = ProposalLearner(self._engine, model_id=model.name)
+        self._learnt: tuple[Mapping[str, Any], Mapping[str, Any]] = {}, {}
+        """What a run that trained had saved of its engine and its learner, which a run that does not train keeps."""
         self._stages = ProposerStages(
             difficulty=self._difficulty,
             writer=self._writer,
@@ -150,18 +153,12 @@ class ProposerNode:
         return Checker(peer_id=peer_id, model_id=model_id, seen=seen, reference=reference, workers=workers)
 
     def _resume(self) -> int:
-        """Restores the newest whole checkpoint; returns the number of its batch, 0 on a first start. Raises StateError:
-        it has trained weights, which the next ones would lack."""
+        """Restores the newest whole checkpoint; returns the number of its batch, 0 on a first start."""
         found = self._checkpoints.load_latest()
         if found is None:
             self._monitor.resume(None)
             self._console.line(f"state: new in {self._folder}")
             return 0
-        if found.learner and self._engine is None:
-            raise StateError(
-                f"{self._folder} holds a trained proposer: set proposer.train=true with the model that it was trained "
-                "from, without a server, or give another state_dir"
-            )
         kept = found.node
         self._writer.load_state_dict(kept["writer"])
         self._checker.load_state_dict(kept["checker"])
@@ -169,7 +166,9 @@ class ProposerNode:
         self._feedback.load_state_dict(kept["feedback"])
         self._published = [Proposal(**values) for values in kept["published"]]
         self._solvers.remember(self._published)
-        if self._learner is not None and self._engine is not None and found.learner:
+        if self._learner is None or self._engine is None:
+            self._learnt = found.learner, kept["learner"]
+        elif found.learner:
             writer.restore(self._engine, found.learner)
             self._learner.load_state_dict(kept["learner"])
         if self._tests is not None and kept.get("tests"):  # the last batch may have had no test writer
@@ -181,20 +180,20 @@ class ProposerNode:
         return found.round
 
     def _save(self, report: BatchReport) -> None:
-        learner, version = {}, 0
-        if self._engine is not None:
+        (engine, learner), version = self._learnt, 0
+        if self._learner is not None and self._engine is not None:
+            engine, learner = writer.saved(self._engine), self._learner.state_dict()
             version = self._engine.policy_version
-            learner = writer.saved(self._engine)
         self._checkpoints.save(
             report.batch,
             version,
-            learner,
+            engine,
             {
                 "writer": self._writer.state_dict(),
                 "checker": self._checker.state_dict(),
                 "difficulty": self._difficulty.state_dict(),
                 "feedback": self._feedback.state_dict(),
-                "learner": self._learner.state_dict() if self._learner is not None else {},
+                "learner": learner,
                 "tests": self._tests.state_dict() if self._tests is not None else {},
                 "published": [dataclasses.asdict(proposal) for proposal in self._published],
                 "report": dataclasses.asdict(report),

@@ -9,7 +9,7 @@ import torch
 from codezero.cli import main
 from codezero.config import NodeConfig, ProposerBackend, ProposerConfig
 from codezero.config.load import load_config
-from codezero.errors import ConfigError, ModelError, StateError
+from codezero.errors import ConfigError, ModelError
 from codezero.policy import writer
 from codezero.proposer import build
 from codezero.proposer.node import run_proposer
@@ -115,18 +115,23 @@ def test_a_model_in_this_process_writes_learns_and_resumes(tmp_path):
     assert any("lora" in name for name in kept.learner["weights"])
 
 
-def test_trained_weights_are_not_replaced_by_a_proposer_that_does_not_train(tmp_path):
+def test_a_run_that_does_not_train_keeps_what_one_before_has_learnt(tmp_path):
     model = save_tiny(tmp_path / "model", max_position_embeddings=8192)
     settings = [
         *(f"model.name={model}", "model.device=cpu", "proposer.max_new_tokens=8", "proposer.batches=1"),
         *("proposer.batch_size=1", f"state_dir={tmp_path}", f"tracking.log_dir={tmp_path}"),
     ]
-    assert run_proposer(load_config([*settings, "proposer.train=true"]), None) == 0
-    with pytest.raises(StateError, match=r"holds a trained proposer: set proposer\.train=true"):
-        run_proposer(load_config(settings), None)
-    kept = CheckpointStore(tmp_path / "proposer" / "checkpoints").load_latest()
-    assert kept.round == 1
-    assert any("lora" in name for name in kept.learner["weights"])
+
+    def kept_after(*more):
+        assert run_proposer(load_config([*settings, *more]), None) == 0
+        return CheckpointStore(tmp_path / "proposer" / "checkpoints").load_latest()
+
+    trained, idle = kept_after("proposer.train=true"), kept_after()
+    assert idle.round == 2
+    torch.testing.assert_close(idle.learner["weights"], trained.learner["weights"], rtol=0, atol=0)
+    assert any("lora" in name for name in idle.learner["weights"])
+    assert len(idle.node["learner"]["drafts"]) == 1
+    assert len(kept_after("proposer.train=true").node["learner"]["drafts"]) == 2
 
 
 def test_a_proposer_beside_a_solver_uses_a_folder_of_its_own(tmp_path):
