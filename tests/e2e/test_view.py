@@ -39,7 +39,7 @@ def test_a_node_on_a_terminal_is_shown_and_q_ends_it_cleanly(model, tmp_path):
         tty.expect("l back")
         tty.expect("round 2 |")
         tty.type("q")
-        assert tty.wait() == 0
+        assert tty.wait() == 0, tty.shown
         assert termios.tcgetattr(tty._master) == before
     finally:
         tty.close()
@@ -61,7 +61,7 @@ def assert_plain(shown):
 
 def test_on_a_dumb_terminal_a_node_prints_the_lines_that_it_prints_elsewhere(model, tmp_path):
     tty = at_terminal(command(model, tmp_path, "rounds=1"), TERM="dumb")
-    assert tty.wait() == 0
+    assert tty.wait() == 0, tty.shown
     tty.close()
     assert_plain(tty.shown)
 
@@ -76,13 +76,13 @@ def test_codezero_status_watches_a_node_whose_view_is_off_from_another_terminal(
             watching.expect("Reward")
             watching.expect("q leave")
             watching.type("q")
-            assert watching.wait() == 0
+            assert watching.wait() == 0, watching.shown
             assert termios.tcgetattr(watching._master) == before
         finally:
             watching.close()
         assert psutil.pid_exists(node.process.pid)
         os.kill(node.process.pid, signal.SIGTERM)
-        assert node.wait() == 0
+        assert node.wait() == 0, node.shown
     finally:
         node.close()
     assert_plain(node.shown)
@@ -101,7 +101,7 @@ def test_a_proposer_on_a_terminal_shows_its_level(tmp_path):
             tty.expect(ENTER)
             tty.expect("share of right attempts")
             tty.type("q")
-            assert tty.wait() == 0
+            assert tty.wait() == 0, tty.shown
         finally:
             tty.close()
     after = tty.shown.rsplit(LEAVE, 1)[1]
