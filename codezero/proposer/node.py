@@ -90,7 +90,7 @@ class ProposerNode:
             )
             self._learner = ProposalLearner(self._engine, model_id=model.name)
         self._learnt: tuple[Mapping[str, Any], Mapping[str, Any]] = {}, {}
-        """What a run that trained had saved of its engine and its learner, which a run that does not train keeps."""
+        """The saved state of engine and learner of an earlier run, which a run that does not train saves again."""
         self._stages = ProposerStages(
             difficulty=self._difficulty,
             writer=self._writer,
