@@ -42,7 +42,7 @@ class Outbox:
     """The prefix of the keys of the notes on trouble."""
 
     def __init__(self, path: Path, scope: LedgerScope) -> None:
-        self._path, self._scope, self._lock = path, scope, threading.RLock()
+        self._path, self.scope, self._lock = path, scope, threading.RLock()
         self._key = (scope.chain_id, scope.contract, scope.peer_id)
         try:
             self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=5.0)

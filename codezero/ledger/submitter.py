@@ -35,7 +35,6 @@ UNPAID_S = 300.0
 """Seconds between two tries after the account could not pay."""
 REMIND_S = 3600.0
 """Seconds between two warnings of the same kind."""
-_VIEW = "view"
 
 logger = logging.getLogger(__name__)
 
@@ -65,6 +64,7 @@ class Submitter:
         self._worker = Worker("submitter", self._work)
         self._changed = threading.Condition()
         self._stop_by_s = 0.0  # monotonic
+        self._view_note = f"view of {outbox.scope.contract} on chain {outbox.scope.chain_id}"
         self._round, self._stored_at_s = self._recalled()
         self._view: ChainView | None = None
         self._seen_at_s = 0.0  # monotonic, of the last view
@@ -218,7 +218,7 @@ class Submitter:
             self._view, self._seen_at_s, self._round = view, time.monotonic(), view.round_id
             self._changed.notify_all()
         if is_new:
-            self._outbox.remember(_VIEW, json.dumps([view.round_id.number, view.round_id.stage, time.time()]))
+            self._outbox.remember(self._view_note, json.dumps([view.round_id.number, view.round_id.stage, time.time()]))
         if view.owner is None:
             self._outbox.ensure_registration()
         if view.balance_wei < self._policy.warn_below_eth * ETHER:
@@ -285,9 +285,9 @@ class Submitter:
         return elapsed_s if elapsed_s >= 0 else math.inf
 
     def _recalled(self) -> tuple[RoundId | None, float]:
-        """Returns the round that was stored last, None if there is none, and the Unix time at which it was."""
-        kept = self._outbox.recall(_VIEW)
+        """Returns the round stored last for the contract, None if there is none, and the Unix time at which it was."""
+        kept = self._outbox.recall(self._view_note)
         if not kept:
             return None, 0.0
-        number, stage, *stored_at_s = json.loads(kept)  # no time: of a version that did not store it
-        return RoundId(number=number, stage=stage), stored_at_s[0] if stored_at_s else 0.0
+        number, stage, stored_at_s = json.loads(kept)
+        return RoundId(number=number, stage=stage), stored_at_s

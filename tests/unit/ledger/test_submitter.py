@@ -108,8 +108,8 @@ def path(tmp_path):
 
 
 @contextmanager
-def running(path, chain, policy=QUICK, start=True):
-    outbox = Outbox(path, LedgerScope(chain_id=7, contract="0xC0", peer_id="peer"))
+def running(path, chain, policy=QUICK, start=True, contract="0xC0"):
+    outbox = Outbox(path, LedgerScope(chain_id=7, contract=contract, peer_id="peer"))
     submitter = Submitter(outbox, chain, chain, "peer", policy)
     if start:
         submitter.start()
@@ -248,6 +248,8 @@ def test_a_round_that_goes_back_is_not_believed(path, chain):
     chain.round = 2
     with running(path, chain, start=False) as submitter, pytest.raises(StaleChain):
         submitter._poll()
+    with running(path, chain, contract="0xC1") as submitter:  # rounds of another contract are its own
+        assert (submitter.round_id, submitter.trouble) == (RoundId(number=2), "")
 
 
 @pytest.mark.parametrize(
