@@ -96,7 +96,7 @@ def _eval(options: argparse.Namespace) -> int:
     print(printable(table(summary)))
     if options.json:
         with told_as(StateError, f"cannot write {options.json}", "give another --json"):
-            Path(options.json).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+            Path(options.json).expanduser().write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
     return 0
 
 

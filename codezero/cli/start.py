@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codezero.cli.options import Commands, add_command, port
+from codezero.cli.options import MAX_PORT, Commands, add_command, number
 from codezero.cli.swarm import add_gpus_option, add_up_options, num_nodes
 from codezero.config.checkout import START
 
@@ -41,7 +41,8 @@ def add_commands(commands: Commands) -> None:
     account = start.add_argument_group("account, where the swarm has a chain")
     account.add_argument("--sign-in", choices=("app", "wallet"), help="in the browser (default), or a local wallet")
     account.add_argument("--org-id", default="", metavar="ID", help="which of several users who have signed in")
-    account.add_argument("--port-sign-in", type=port, metavar="P", help="the sign-in app's port (default 3000)")
+    fixed = number(int, lambda value: 0 < value <= MAX_PORT, f"a port: use 1 to {MAX_PORT}")
+    account.add_argument("--port-sign-in", type=fixed, metavar="P", help="the sign-in app's port (default 3000)")
     text = "how long to wait for somebody to sign in (default 15)"
     account.add_argument("--sign-in-minutes", type=float, default=15.0, metavar="M", help=text)
     rest = start.add_argument_group("the node")

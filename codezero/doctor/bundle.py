@@ -30,6 +30,7 @@ from codezero.doctor.finding import Finding, as_json
 from codezero.doctor.redact import Redactor
 from codezero.errors import CodezeroError, IdentityError, StateError
 from codezero.identity.key import write_new
+from codezero.launch import launcher_log
 from codezero.observe.probes import NODE, PAIR, ProbeReport
 from codezero.observe.status import Status
 from codezero.proposals import BatchReport
@@ -45,8 +46,9 @@ REPORT_BYTES = 300_000
 """Bytes taken from the end of each file of reports."""
 SMALL_BYTES = 100_000
 """The size in bytes above which a settings or status file is left out, since a genuine one is never that large."""
-_LOGS = (*(f"{log_name(role)}{end}" for role in ROLES for end in ("", ".1", ".2", ".3")), "yarn.log")
-"""The logs of each role, of which `runtime.logs` keeps three earlier files, and that of the sign-in app."""
+_LOGS = (*(f"{log_name(role)}{end}" for role in ROLES for end in ("", ".1", ".2", ".3")), "yarn.log", launcher_log.NAME)
+"""The logs of each role, of which `runtime.logs` keeps three earlier files, and those of the sign-in app and of what
+started the node."""
 _REPORTS = {
     "rounds.jsonl": RoundReport,
     "proposals.jsonl": BatchReport,
@@ -139,8 +141,10 @@ def _parts(case: Case, findings: Sequence[Finding]) -> Iterator[tuple[str, Calla
     yield "logs/prg_record.txt", lambda: _end(case.log_dir / "prg_record.txt", REPORT_BYTES)
     for name in _LOGS:
         yield f"logs/{name}", lambda name=name: _end(case.log_dir / name, LOG_BYTES)  # type: ignore[misc]
-    # a launcher keeps here all that its node printed, also before the node had a log
-    yield "output.log", lambda: _end(case.state_dir.parent / "output.log", LOG_BYTES)
+    # `swarm up` keeps here all that a node printed, also before it had a log, and above it what it printed itself
+    node = case.state_dir.parent
+    yield "output.log", lambda: _end(node / "output.log", LOG_BYTES)
+    yield launcher_log.NAME, lambda: _end(node.parent / launcher_log.NAME, LOG_BYTES)
 
 
 def _end(path: Path, most: int) -> str:

@@ -287,3 +287,9 @@ def test_what_is_no_port_is_refused_where_it_is_given(capsys, text):
         main(["dashboard", f"--port={text}"])
     assert end.value.code == 2
     assert f"argument --port: {text} is no port: use 0 to 65535" in capsys.readouterr().err
+
+
+def test_the_port_of_the_sign_in_app_is_not_left_to_chance(capsys):
+    with pytest.raises(SystemExit):
+        main(["start", "--port-sign-in", "0"])
+    assert "argument --port-sign-in: '0' is not a port: use 1 to 65535" in capsys.readouterr().err

@@ -100,7 +100,7 @@ def rich(tmp_path, monkeypatch):
     lines.append(f"2026-11-21 23:00:02,000 DEBUG codezero.z: signing with the key 0x{HEX}")  # which the wallet hides
     lines += [identity.to_file_bytes().hex(), repr(identity.to_file_bytes())]
     text = "\n".join([*lines, "2026-11-21 23:00:03,000 INFO codezero.x: the end"]) + "\n"
-    for name in ("swarm.log", "swarm.log.1", "yarn.log", "proposer.log"):
+    for name in ("swarm.log", "swarm.log.1", "yarn.log", "swarm_launcher.log", "proposer.log"):
         (tmp_path / "logs" / name).write_text(text)
     (tmp_path / "logs" / "rounds.jsonl").write_text(json.dumps({"round": 1, "network": secrets}) + "\n")
     state.bind_settings(tmp_path / "state", {"model.name": f"{home}/model", "note": PASSPHRASE})
@@ -127,7 +127,8 @@ def test_what_helps_is_in_it(rich, tmp_path):
     _, _, files = made(case, tmp_path / "support.tar.gz")
     names = {name.removeprefix("codezero-support/") for name in files}
     assert names >= {"doctor.json", "versions.json", "config.yaml", "state/settings.json", "logs/rounds.jsonl"}
-    assert names >= {"logs/swarm.log", "logs/swarm.log.1", "logs/yarn.log", "logs/proposer.log", "output.log"}
+    assert names >= {"logs/swarm.log", "logs/swarm.log.1", "logs/yarn.log", "logs/swarm_launcher.log", "output.log"}
+    assert "logs/proposer.log" in names
     log = files["codezero-support/logs/swarm.log"].decode()
     assert "INFO codezero.x: round 49 of ~/state\n" in log
     assert log.endswith("INFO codezero.x: the end\n")
