@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import httpx2
 import msgspec
@@ -63,11 +63,13 @@ class RolloutServer:
             trust_env=not is_loopback(host),
         )
         self._cancelled = threading.Event()
+        self.is_uploading = False
+        """True while `bring` is under way."""
         self.sent_bytes = 0
         """The bytes of weights that it was sent."""
 
     def cancel(self) -> None:
-        """Makes `bring` raise Cancelled at its next piece of a file, and `sample` at its next line."""
+        """Makes `sample` raise Cancelled at its next line, or at once after an upload, which goes on to its end."""
         self._cancelled.set()
 
     def status(self) -> ServerStatus:
@@ -79,34 +81,42 @@ class RolloutServer:
         return found
 
     def bring(self, snapshots: Snapshots) -> str:
-        """Sees to it that the server has the newest weights, and returns their name. Raises ServerFailed,
-        also Cancelled, or RolloutError: a file of weights cannot be written."""
+        """Sees to it that the server has the newest weights, and returns their name. Raises ServerFailed, or
+        RolloutError: a file of weights cannot be written."""
         self._cancelled.clear()
-        status = self.status()
-        if status.base != snapshots.base:
-            raise ServerFailed(f"it has other weights of {status.model}: start it with this node's model.name")
-        for has in (status.weights, ""):  # the second time all are sent
-            found = snapshots.open_for(has)
-            if found is None:
-                return has
-            name, file = found
-            with file:
-                size = file.seek(0, 2)
-                file.seek(0)
-                reply = self._call("PUT", protocol.WEIGHTS, self._read(file), {"content-length": str(size)})
-            if reply is not None and reply.weights != name:
-                raise ServerFailed("it uses other weights than it was sent")
-            if reply is not None:
-                return name
-        raise ServerFailed("it takes over neither a difference nor all weights")
+        self.is_uploading = True
+        try:
+            status = self.status()
+            if status.base != snapshots.base:
+                raise ServerFailed(f"it has other weights of {status.model}: start it with this node's model.name")
+            has = status.weights
+            while found := snapshots.open_for(has):
+                has = self._sent(*found, in_place_of=has)
+            return has
+        finally:
+            self.is_uploading = False
+
+    def _sent(self, name: str, file: BinaryIO, in_place_of: str) -> str:
+        """Sends a file of weights, and closes it. Returns what the server has then: the version `name`, or the empty
+        name if it needs all weights."""
+        with file:
+            size = file.seek(0, 2)
+            file.seek(0)
+            reply = self._call("PUT", protocol.WEIGHTS, self._read(file), {"content-length": str(size)})
+        if reply is None and not in_place_of:
+            raise ServerFailed("it takes over neither a difference nor all weights")
+        if reply is not None and reply.weights != name:
+            raise ServerFailed("it uses other weights than it was sent")
+        return name if reply is not None else ""
 
     def sample(self, asked: RolloutRequest, on_step: Callable[[int], None]) -> Done:
         """Returns the rollouts. `on_step` is called with the number of steps made, of `max_new_tokens`. Raises
-        ServerFailed."""
+        ServerFailed, also Cancelled."""
         rows = len(asked.prompts) * asked.num_generations
         most_bytes = rows * asked.max_new_tokens * TOKEN_BYTES + (1 << 20)
         body = msgspec.json.encode(asked)
         most_done, step_s = -1, time.monotonic()
+        self._end_if_cancelled()
         with self._stream("POST", protocol.ROLLOUTS, body, {"content-type": "application/json"}) as response:
             if response.status_code != 200:
                 raise ServerFailed(self._refusal(response))
@@ -129,9 +139,8 @@ class RolloutServer:
         if self._cancelled.is_set():
             raise Cancelled("another one was faster")
 
-    def _read(self, file: Any) -> Iterator[bytes]:
+    def _read(self, file: BinaryIO) -> Iterator[bytes]:
         while piece := file.read(COPY_BYTES):
-            self._end_if_cancelled()
             self.sent_bytes += len(piece)
             yield piece
 

@@ -14,13 +14,13 @@ from typing import Any
 
 import torch
 
-from codezero.errors import CodezeroError, RolloutError
+from codezero.errors import RolloutError
 from codezero.llm.replies import Done
 from codezero.llm.sample import SampleGroups, SampleRequest, sample_groups
 from codezero.llm.within_memory import WithinMemory
 from codezero.rollouts import protocol
 from codezero.rollouts.agreement import disagrees, foreign
-from codezero.rollouts.client import Cancelled, RolloutServer
+from codezero.rollouts.client import Cancelled, RolloutServer, ServerFailed
 from codezero.rollouts.job import Found, Sampling
 from codezero.rollouts.snapshots import Snapshots
 from codezero.runtime.console import printable
@@ -60,6 +60,12 @@ class _Standing:
     out_until_s: float = 0.0
     out_s: float = 0.0
     """How long it was left out last; 0 if it has worked since."""
+    upload: threading.Thread | None = None
+    """The thread that has gone on with an upload when its job did not wait for it any more."""
+
+    def is_able(self) -> bool:
+        is_uploading = self.upload is not None and self.upload.is_alive()
+        return self.out_until_s <= time.monotonic() and not is_uploading
 
 
 class RemoteEngine:
@@ -168,8 +174,7 @@ class RemoteEngine:
 
     def _shares(self, prompts: Sequence[int], slow: Collection[RolloutServer]) -> dict[RolloutServer, list[int]]:
         """Returns which server samples at which prompts: in proportion to speeds, equally before these are known."""
-        now_s = time.monotonic()
-        able = [one for one, standing in self._standings.items() if standing.out_until_s <= now_s and one not in slow]
+        able = [server for server, standing in self._standings.items() if standing.is_able() and server not in slow]
         speeds = {server: self._speed(server) for server in able}
         shares: dict[RolloutServer, list[int]] = {server: [] for server in speeds}
         for prompt in prompts if speeds else ():
@@ -188,14 +193,20 @@ class RemoteEngine:
         self, job: Sampling, shares: dict[RolloutServer, list[int]], found: list[Found | None]
     ) -> set[RolloutServer]:
         """Has each server sample its share, and takes what comes. Returns those that were too slow beside others, for
-        which it does not wait. Raises RolloutError, after the others: the weights for one cannot be written."""
+        which it does not wait; one that still gets weights goes on with these, for a later job. Raises RolloutError,
+        after the others: the weights for one cannot be written."""
         replies = queue.SimpleQueue[tuple[RolloutServer, _Sampled | Exception]]()
         job.steps = dict.fromkeys(shares, 0)
         began_s, slowest_s, under_way, slow = time.monotonic(), 0.0, set(shares), set()
-        unwritten: RolloutError | None = None
-        for server, share in shares.items():
-            arguments = (job, server, share, replies)
-            threading.Thread(target=self._ask, args=arguments, name=f"asks {server.name}", daemon=True).start()
+        failure: Exception | None = None
+        threads = {
+            server: threading.Thread(
+                target=self._ask, args=(job, server, share, replies), name=f"asks {server.name}", daemon=True
+            )
+            for server, share in shares.items()
+        }
+        for thread in threads.values():
+            thread.start()
         while under_way:
             try:
                 server, reply = replies.get(timeout=LOOK_S)
@@ -203,25 +214,26 @@ class RemoteEngine:
                 if slowest_s and time.monotonic() - began_s > max(LEAST_WAIT_S, SLOW * slowest_s):
                     for server in under_way:
                         server.cancel()
+                    uploading = {server for server in under_way if server.is_uploading}
+                    for server in uploading:
+                        self._standings[server].upload = threads[server]
+                    under_way -= uploading
+                    slow |= uploading
                 continue
             under_way.discard(server)
             job.steps.pop(server, None)
             if isinstance(reply, Cancelled):
                 slow.add(server)
                 self._standings[server].tokens_per_s = self._speed(server) / 2
-            elif isinstance(reply, RolloutError):
-                unwritten = reply
-            elif isinstance(reply, CodezeroError):
-                self._leave_out(server, str(reply))
             elif isinstance(reply, Exception):
-                raise reply
+                failure = failure if isinstance(reply, ServerFailed) else reply
             else:
                 slowest_s = max(slowest_s, time.monotonic() - began_s)
                 self._note(server, reply)
                 for prompt, attempts in job.attempts(shares[server], reply.done):
                     found[prompt] = Found(attempts, reply.weights, server)
-        if unwritten is not None:
-            raise unwritten
+        if failure is not None:
+            raise failure
         return slow
 
     def _ask(
@@ -237,6 +249,8 @@ class RemoteEngine:
             done = server.sample(job.message(share, weights), lambda step: job.steps.__setitem__(server, step))
             replies.put((server, _Sampled(done, weights, time.monotonic() - began_s)))
         except Exception as error:  # the thread's boundary: without a reply nobody would hear of it
+            if isinstance(error, ServerFailed) and not isinstance(error, Cancelled):
+                self._leave_out(server, str(error))
             replies.put((server, error))
 
     def _note(self, server: RolloutServer, reply: _Sampled) -> None:

@@ -1,8 +1,9 @@
 """A trainer's weights as rollout servers have them, in bfloat16: files that lead from one version to the next.
 
-Every version has a name that is drawn at random, but for the weights that a model starts with, whose name is their
-hash: a server that has just loaded them needs no upload. A trainer that continues after a kill has forgotten its
-names, and sends all of its weights again.
+Differences are kept while all of them are smaller than the weights, so that a server behind a slow link, or one that
+was away for some updates, gets what it has missed. Every version has a name that is drawn at random, but for the
+weights that a model starts with, whose name is their hash: a server that has just loaded them needs no upload. A
+trainer that continues after a kill has forgotten its names, and sends all of its weights again.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def fingerprint(weights: Iterator[tuple[str, Tensor]]) -> str:
 
 
 class Snapshots:
-    """The newest version of the trained weights, and the way to it from the one before."""
+    """The newest version of the trained weights, and the way to it from those before."""
 
     def __init__(self, model: Any, folder: Path, transfer: Transfer) -> None:
         """`model` has the weights that it starts with. Raises RolloutError: the folder cannot be written."""
@@ -63,15 +64,18 @@ class Snapshots:
         self._weights = {} if self._lora else {name: rounded(weight) for name, weight in base_weights(model)}
         self.name = "" if self._lora else self.base
         """The name of the newest version."""
-        self._before, self._lock = "", threading.Lock()
+        self._steps: dict[str, tuple[str, Path]] = {}
+        """By version the next one, and the file that leads to it; the oldest first."""
+        self._lock = threading.Lock()
         with self._told():
             folder.mkdir(parents=True, exist_ok=True)
-            self._remove_files()  # of an earlier process, which had other names
+            for file in folder.glob("*.weights"):  # of an earlier process, which had other names
+                file.unlink()
 
     def take(self, model: Any) -> str:
         """Makes the model's weights the newest version, unless they are, and returns its name.
 
-        Raises RolloutError: the files of the version before cannot be removed.
+        Raises RolloutError: files of versions before cannot be removed.
         """
         pairs = adapter_weights(model).items() if self._lora else base_weights(model)
         new = {name: rounded(weight) for name, weight in pairs}
@@ -81,37 +85,31 @@ class Snapshots:
                 for name, weight in self._weights.items()
             ):
                 return self.name
-            before, name = self.name, secrets.token_hex(16)
+            name = secrets.token_hex(16)
             with self._told():
-                self._remove_files()
-            sends_all = self._lora or self._transfer is Transfer.full
-            differs = not sends_all and self._has_written_difference(before, name, new)
-            self._before, self.name, self._weights = before if differs else "", name, new
+                self._full.unlink(missing_ok=True)
+                if not self._lora and self._transfer is not Transfer.full:
+                    self._keep_difference(name, new)
+            self.name, self._weights = name, new
             return name
 
     def open_for(self, has: str) -> tuple[str, BinaryIO] | None:
-        """Returns the name of the newest version, and the file that makes it of the one with the name `has`, to be read
-        and closed; None if that is the newest one. Raises RolloutError: it cannot be written or read."""
+        """Returns the name of a version and the file that makes it of the one with the name `has`, to be read and
+        closed: of the next version, or, where the way from there is not known, of the newest. None if `has` is the
+        newest one. Raises RolloutError: it cannot be written or read."""
         with self._lock, self._told():
             if has == self.name:
                 return None
-            if has == self._before and self._before:
-                return self.name, self._difference.open("rb")
+            if has in self._steps:
+                name, file = self._steps[has]
+                return name, file.open("rb")
             if not self._full.exists():
                 self._write_all()
             return self.name, self._full.open("rb")
 
-    def _remove_files(self) -> None:
-        for file in self._folder.glob("*.weights"):
-            file.unlink()
-
     @property
     def _full(self) -> Path:
         return self._folder / "all.weights"
-
-    @property
-    def _difference(self) -> Path:
-        return self._folder / "difference.weights"
 
     def _write_all(self) -> None:
         """Writes the file of all weights, in one step, since a part of it would be sent as the whole."""
@@ -123,9 +121,25 @@ class Snapshots:
         finally:
             part.unlink(missing_ok=True)
 
-    def _has_written_difference(self, before: str, name: str, new: Mapping[str, Tensor]) -> bool:
-        """Writes a file that is smaller than all weights even if each has changed, since zstd packs places that follow
-        one another into nothing, and the upper bytes into less than a half. Returns False if it cannot be written."""
+    def _keep_difference(self, name: str, new: Mapping[str, Tensor]) -> None:
+        """Adds the step to a version's weights. Removes the oldest ones while all together are larger than the weights;
+        every one if this one cannot be written, since those before lead nowhere without it."""
+        file, most = self._folder / f"{name}.weights", sum(weight.nbytes for weight in new.values())
+        try:
+            file.write_bytes(self._packed_difference(name, new))
+            self._steps[self.name] = name, file
+        except OSError:  # all weights have to be sent then, which fails with a reason for each server
+            file.unlink(missing_ok=True)
+            most = 0
+        sizes = {has: step.stat().st_size for has, (_, step) in self._steps.items()}
+        for has in list(sizes):
+            if sum(sizes.values()) > most:
+                sizes.pop(has)
+                self._steps.pop(has)[1].unlink()
+
+    def _packed_difference(self, name: str, new: Mapping[str, Tensor]) -> bytes:
+        """Returns a file that is smaller than all weights even if each has changed, since zstd packs places that follow
+        one another into nothing, and the upper bytes into less than a half."""
         parts: dict[str, Tensor] = {}
         sums: dict[str, int] = {}
         for key, weight in new.items():
@@ -133,13 +147,8 @@ class Snapshots:
             parts |= {f"{key}/{part}": values for part, values in found.items()}
             if found:
                 sums[key] = checksum(weight)
-        raw = save(parts, self._facts(name, kind="delta", base=before, sums=sums))
-        try:
-            self._difference.write_bytes(zstandard.compress(raw, LEVEL))
-        except OSError:  # all weights have to be sent then, which fails with a reason for each server
-            self._difference.unlink(missing_ok=True)
-            return False
-        return True
+        raw = save(parts, self._facts(name, kind="delta", base=self.name, sums=sums))
+        return zstandard.compress(raw, LEVEL)
 
     def _facts(self, name: str, **facts: Any) -> dict[str, str]:
         return {"codezero": json.dumps({"format": FORMAT, "name": name, "lora": self._lora, **facts})}

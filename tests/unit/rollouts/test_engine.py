@@ -13,6 +13,7 @@ from codezero.config import TrainConfig, Transfer
 from codezero.errors import RolloutError
 from codezero.llm.sample import SampleRequest, SamplingParams, sample_groups
 from codezero.rollouts import engine as engines
+from codezero.rollouts.client import ServerFailed
 from codezero.rollouts.engine import RemoteEngine
 from codezero.rollouts.snapshots import Snapshots
 from codezero.train.method import apply_lora
@@ -271,6 +272,54 @@ def test_a_server_that_is_much_slower_than_others_is_not_waited_for(fleet, monke
     assert asks(made.draw()) == EVERY
     assert made.counts == [8, 4]
     assert made.local == 0
+
+
+def test_a_server_that_gets_weights_too_slowly_goes_on_with_them_and_then_has_a_share(fleet, monkeypatch):
+    made = fleet(sample_groups, sample_groups)
+    with torch.no_grad():
+        made.model.lm_head.weight.mul_(1.5)
+    slow, standing = made.servers[1], made.engine._standings[made.servers[1]]
+    read, goes_on = slow._read, threading.Event()
+
+    def slowly(file):
+        goes_on.wait()
+        return read(file)
+
+    monkeypatch.setattr(slow, "_read", slowly)
+    monkeypatch.setattr(engines, "LEAST_WAIT_S", 0.1)
+    for _ in range(2):  # in the second job nobody asks it
+        assert asks(made.draw()) == EVERY
+        assert made.counts[1] == 0
+    goes_on.set()
+    standing.upload.join()
+    size = slow.sent_bytes
+    assert slow.status().weights == made.engine._snapshots.name
+    monkeypatch.setattr(engines, "LEAST_WAIT_S", 600.0)
+    assert asks(made.draw()) == EVERY
+    assert made.counts[1] > 0
+    assert slow.sent_bytes == size > 0
+    assert made.local == 0
+
+
+def test_an_upload_that_nobody_waits_for_and_that_fails_leaves_its_server_out(fleet, monkeypatch, caplog):
+    made = fleet(sample_groups, sample_groups)
+    with torch.no_grad():
+        made.model.lm_head.weight.mul_(1.5)
+    fails = threading.Event()
+
+    def bring(snapshots):
+        made.servers[1].is_uploading = True
+        fails.wait()
+        raise ServerFailed("the link is gone")
+
+    monkeypatch.setattr(made.servers[1], "bring", bring)
+    monkeypatch.setattr(engines, "LEAST_WAIT_S", 0.1)
+    made.draw()
+    fails.set()
+    standing = made.engine._standings[made.servers[1]]
+    standing.upload.join()
+    assert standing.out_s == engines.OUT_S
+    assert "server-1.yaml is left out for 60 s: the link is gone" in caplog.text
 
 
 def test_a_server_that_has_never_ended_in_time_gets_less_and_less(fleet, monkeypatch):

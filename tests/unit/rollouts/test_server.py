@@ -439,19 +439,21 @@ def test_a_server_that_is_never_nearer_to_its_end_is_given_up(monkeypatch):
         connection.sample(request("b"), lambda step: None)
 
 
-def test_a_cancelled_upload_ends_at_the_next_piece(snapshots, monkeypatch):
+def test_an_upload_goes_on_to_its_end_when_its_job_is_cancelled_which_then_ends_at_once(snapshots, monkeypatch):
+    whole = snapshots.open_for("")
+
     class File(io.BytesIO):
         def read(self, size=-1):
             connection.cancel()
             return super().read(size)
 
-    with rollout_server() as connection:
-        monkeypatch.setattr(snapshots, "open_for", lambda has: ("0" * 32, File(bytes(4 << 20))))
+    with rollout_server() as connection, whole[1] as file:
+        told = iter([(whole[0], File(file.read()))])
+        monkeypatch.setattr(snapshots, "open_for", lambda has: next(told, None))
+        assert connection.bring(snapshots) == whole[0]
+        assert connection.status().weights == whole[0]
         with pytest.raises(Cancelled):
-            connection.bring(snapshots)
-        assert connection.sent_bytes == 0
-        monkeypatch.undo()
-        assert connection.bring(snapshots) == snapshots.name
+            connection.sample(request(whole[0]), lambda step: None)
 
 
 def test_a_cancelled_request_ends_at_the_next_line():

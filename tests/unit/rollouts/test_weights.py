@@ -33,17 +33,16 @@ def change(model, rng, share=0.05):
                 weight[chosen] *= 1 + 0.1 * torch.randn(int(chosen.sum()), generator=rng)
 
 
-def bring(snapshots, served, folder, has=None):
+def bring(snapshots, served, folder):
     """Sends what the server lacks, and returns its size in bytes; 0 if it lacks nothing."""
-    found = snapshots.open_for(served.name if has is None else has)
-    if found is None:
-        return 0
-    with found[1] as file:
-        content = file.read()
-    upload = folder / "upload"
-    upload.write_bytes(content)
-    served.take_over(upload)
-    return len(content)
+    size = 0
+    while found := snapshots.open_for(served.name):
+        with found[1] as file:
+            content = file.read()
+        taken_over(served, content, folder)
+        assert served.name == found[0]
+        size += len(content)
+    return size
 
 
 def same(model, served):
@@ -141,6 +140,23 @@ def test_after_200_updates_with_kills_and_lost_uploads_both_sides_have_the_same(
         assert bring(snapshots, served, tmp_path) == 0
     assert kinds["nothing"] == 0
     assert kinds["difference"] > 3 * kinds["all"] > 30
+
+
+def test_a_server_that_has_missed_updates_gets_these_while_all_are_smaller_than_the_weights(tmp_path):
+    model, rng = tiny_model(), torch.Generator().manual_seed(1)
+    snapshots = Snapshots(model, tmp_path / "a", Transfer.auto)
+    behind, far_behind = (ServedWeights(tiny_model()) for _ in range(2))
+    whole = 2 * sum(weight.numel() for _, weight in base_weights(model))
+    for number in range(40):
+        change(model, rng)
+        snapshots.take(model)
+        assert sum(file.stat().st_size for file in (tmp_path / "a").iterdir()) <= whole
+        if number == 35:
+            bring(snapshots, behind, tmp_path)
+    assert 0 < bring(snapshots, behind, tmp_path) < whole
+    assert exact(model, behind)
+    assert bring(snapshots, far_behind, tmp_path) > whole
+    assert exact(model, far_behind)
 
 
 def test_a_difference_takes_at_most_three_and_a_half_bytes_a_value(tmp_path):
