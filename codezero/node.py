@@ -33,6 +33,7 @@ from codezero.runtime import state
 from codezero.services.build import Services
 from codezero.tasks.build import make_task_source, task_lists
 from codezero.tasks.environment import load_environments
+from codezero.tasks.held_out import load_held_out
 from codezero.tasks.known import WantedTasks, rule
 from codezero.tasks.listed import Lister, TaskList
 from codezero.tasks.proposed import WithProposals, proposed_candidates, to_task
@@ -67,8 +68,6 @@ class Node:
         self._ledger = make_ledger(config, load_key(config.ledger), self._folder, place.peer_id, console, stack)
         self._services = Services(config, self._ledger, self._folder, place.peer_id, console)
         self._checkpoints = CheckpointStore(self._folder / "checkpoints")
-        self._saver = BackgroundSaver(self._checkpoints, config.save_every_s, self._saved)
-        stack.callback(self._saver.close)  # also if an error ends the node
         self._monitor = RoundMonitor(
             parts.log_dir, console, self._status, config.rollout.num_generations, names.animal_name
         )
@@ -77,14 +76,18 @@ class Node:
 
         workers = stack.enter_context(start_workers(config))
         models = Models(config, self._folder, console, tokens.download)
+        # Metal may end a process in which two threads use it at once (pytorch/pytorch#197805).
+        alone = models.turn if models.policy.model.device.type == "mps" else None
+        self._saver = BackgroundSaver(self._checkpoints, config.save_every_s, self._saved, alone=alone)
+        stack.callback(self._saver.close)  # also if an error ends the node
         self._settings = models.settings
         chosen = dataclasses.replace(config.swarm, num_local=models.num_local)
         self._config = config = dataclasses.replace(config, swarm=chosen)
         self._status.update(method=models.settings["train.method"], planned_bytes=models.planned_bytes)
         self._solver = self._make_solver(models, place.peer_id)
         encoder = self._make_encoder(models)
-        held_out = held_out_for(config, config.rounds)
-        self._measuring = self._make_measuring(models, workers, held_out)
+        held_out = load_held_out() if config.probe.share else {}  # also in a run too short to be measured
+        self._measuring = self._make_measuring(models, workers, held_out_for(config, config.rounds))
         proposals = place.proposals()
         self._tasks = WithProposals(
             sources,
@@ -144,6 +147,7 @@ class Node:
             sample=models.sample,
             systems={name: one.SYSTEM for name, one in load_environments(config.tasks.environments).items()},
             shares_logprobs=config.swarm.logprobs,
+            max_prompt_length=models.prompt_tokens,
         )
 
     def _make_encoder(self, models: Models) -> TextEncoder:

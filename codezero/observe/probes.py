@@ -104,7 +104,7 @@ class Learning:
 def learning(reports: Sequence[ProbeReport], series: ProbeSeries = NODE) -> Learning:
     """Returns the progress that probes of this series show, given in the order of time; only those of the newest one's
     kind count."""
-    reports = [one for one in reports if one.kind == reports[-1].kind and one.samples > 0]
+    reports = [one for one in reports if one.kind == reports[-1].kind]
     found: dict[str, list[tuple[float, bool, int]]] = {}
     for one in reports:
         for name, right in one.right.items():

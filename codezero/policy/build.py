@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -13,8 +14,9 @@ from pathlib import Path
 
 import torch
 
-from codezero.config import Backend, Network, NodeConfig, RolloutEngine, TrainMethod
+from codezero.config import Backend, Network, NodeConfig, RolloutEngine, TrainConfig, TrainMethod
 from codezero.errors import TrainingError
+from codezero.evaluate import dryrun, rules
 from codezero.evaluate.backends.transformers import Frozen, TransformersBackend
 from codezero.evaluate.build import LARGE_JUDGE, JudgeWeights, count_workers, describe, judge_that_fits
 from codezero.evaluate.examiner import Examiner
@@ -26,6 +28,7 @@ from codezero.observe.probes import LEAST_ROUNDS, ProbeSeries
 from codezero.policy.probe import SAMPLES, START_SAMPLES, Probe
 from codezero.policy.solver import PolicySolver, measuring_solver
 from codezero.ports import Progress
+from codezero.prompts import solver as prompt
 from codezero.rollouts.build import make_remote
 from codezero.rollouts.engine import RemoteEngine
 from codezero.runtime import state
@@ -39,10 +42,9 @@ from codezero.types import Task
 from codezero.workers import Workers
 from codezero.workers.pool import WORKER_BYTES
 
-PROMPT_TOKENS, CONTEST_PROMPT_TOKENS = 512, 2048
-"""The longest prompts that memory is planned for, in tokens: of problems with unit tests, and of contest statements."""
-
-
+PROMPT_TOKENS, LONG_PROMPT_TOKENS = 512, 2048
+"""The longest prompts that memory is planned for, in tokens: of problems with unit tests, and of contest statements and
+tasks of environments, which have 6,000 characters at most. Tasks with longer ones are left out."""
 LEAST_TASKS, ROWS = 2, 64
 """With swarm.num_local=0 a round has as many own tasks as make `ROWS` attempts, which the learning rates are for, and
 at least `LEAST_TASKS` where memory does not hold so many. A GPU's step takes as long for one attempt as for 64, so many
@@ -74,7 +76,15 @@ class Models:
         console.line(f"plan: {plan.line()}")
         self.planned_bytes, self.num_local = memory_plan.peak, memory_plan.num_local
         self.train = memory_plan.train
-        """The settings of training: the configured ones, with smaller micro-batches if memory is short."""
+        """The settings of training: the configured ones, with smaller micro-batches and lower rates if memory is
+        short."""
+        if not config.swarm.num_local and self.num_local < ROWS // config.rollout.num_generations:
+            attempts = self.num_local * config.rollout.num_generations
+            self.train, factor = slower(self.train, attempts)
+            console.line(
+                f"plan: memory holds {attempts} attempts a round, not {ROWS}, so learning rates are multiplied by "
+                f"{factor:.2g}; swarm.num_local={self.num_local} leaves them as they are"
+            )
         method = memory_plan.method
         fixed = {"model.name": config.model.name, "train.method": method.value}
         if method is TrainMethod.lora:
@@ -203,7 +213,8 @@ def _shape(config: NodeConfig) -> ModelShape | None:
 
 def prompt_tokens(config: NodeConfig) -> int:
     """Returns the longest prompt that memory is planned for, in tokens."""
-    return CONTEST_PROMPT_TOKENS if config.tasks.code_contests.weight else PROMPT_TOKENS
+    is_long = config.tasks.code_contests.weight or config.tasks.environments
+    return LONG_PROMPT_TOKENS if is_long else PROMPT_TOKENS
 
 
 def workload(
@@ -226,6 +237,14 @@ def workload(
         engine=config.rollout.engine_on(device_type),
         evaluator_is_base=evaluator_is_base,
     )
+
+
+def slower(train: TrainConfig, attempts: int) -> tuple[TrainConfig, float]:
+    """Returns settings with learning rates for rounds of fewer attempts than `ROWS`, and the factor on these: Adam's
+    goes with the square root of the batch (Malladi et al., arXiv 2205.10287)."""
+    factor = math.sqrt(attempts / ROWS)
+    full, lora = factor * train.learning_rate, factor * train.lora_learning_rate
+    return replace(train, learning_rate=full, lora_learning_rate=lora), factor
 
 
 def judge_beside(config: NodeConfig, shape: ModelShape, device: torch.device, dtype: torch.dtype, room: Room) -> str:
@@ -278,7 +297,10 @@ def make_probe(
         return measuring_solver(policy, num_samples, length, temperature, seed, lambda *_: None, sample=sample)
 
     texts = [engine.value, f"{config.rollout.max_new_tokens} tokens, {START_SAMPLES}, then {SAMPLES} samples"]
-    texts += [part for task in problems.values() for part in (task.question, task.tests)]
+    for task in problems.values():
+        texts += [str(policy.encode_chat(prompt.messages(task.question))), task.tests]
+    for package in (dryrun, rules):  # another version may have other verdicts
+        texts += [path.read_text(encoding="utf-8") for path in sorted(Path(package.__path__[0]).rglob("*.py"))]
     model = f"{policy.name} in {str(policy.model.dtype).removeprefix('torch.')}"
     return Probe(
         problems,

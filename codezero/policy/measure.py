@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
+from codezero.evaluate.gain import Direction
 from codezero.observe.probes import Learning
 from codezero.observe.status import PROBING, StatusFile
 from codezero.policy.probe import Probe
@@ -37,10 +38,7 @@ class Measuring:
         if self._probe is None:
             return
         self._probe.resume(last)
-        passes, best = self._probe.learning.passes, self._probe.learning.best
-        if best is not None and best == len(passes) - 1:
-            kept = state.best_round(self._folder)  # a kill may have come before a checkpoint of it was kept
-            self._is_best = kept is None or kept < passes[best].last_round
+        self._is_best = self._is_new_best(self._probe.learning)  # a kill may have come before a checkpoint was kept
 
     def measure(self, last: int, policy_version: int) -> None:
         """Takes probes while any is due, after this round or batch. Raises StateError: they cannot be written."""
@@ -58,7 +56,7 @@ class Measuring:
     def _tell(self, found: Learning) -> None:
         """Shows the result of a whole pass. If it is the best so far, `keep_best` is to keep a checkpoint."""
         self._console.line(f"probe: {found.text}")
-        self._is_best = found.best == len(found.passes) - 1
+        self._is_best = self._is_new_best(found)
         fall = found.gain.fall if found.gain is not None else None
         if fall is not None and not self._has_fallen:
             kept = (
@@ -71,6 +69,15 @@ class Measuring:
                 kept if fall.since else "The weights at the start were better",
             )
         self._has_fallen = fall is not None
+
+    def _is_new_best(self, found: Learning) -> bool:
+        """Returns True if the last pass is the best one, and no checkpoint is kept for it yet. One from before the
+        first pass, when probes were of another kind, gives way only to a rise: nothing compares it with these."""
+        if found.best is None or found.best != len(found.passes) - 1:
+            return False
+        kept, last = state.best_round(self._folder), found.passes[found.best].last_round
+        is_rise = found.direction is Direction.RISING
+        return kept is None or (kept < last and (is_rise or kept >= found.passes[0].last_round))
 
     def keep_best(self) -> bool:
         """Keeps the newest checkpoint as the best if the probes say so. Returns whether it is kept now."""

@@ -36,12 +36,16 @@ class PolicySolver:
         sample: SampleGroups = sample_groups,
         systems: Mapping[str, str] | None = None,
         shares_logprobs: bool = False,
+        max_prompt_length: int | None = None,
     ) -> None:
         """`sample` is the rollout engine: the one in this process, or another one with its signature. `systems` has the
-        system prompts of environments by name. With `shares_logprobs` rollouts have log-probs for peers."""
+        system prompts of environments by name. With `shares_logprobs` rollouts have log-probs for peers.
+        `max_prompt_length` is the longest prompt that memory is planned for, in tokens; by default the model's context
+        is the only limit."""
         self._sample, self._shares_logprobs = WithinMemory(sample), shares_logprobs
         self._systems = {"": prompt.SYSTEM, **(systems or {})}
         self._policy, self._config, self._peer_id, self._progress = policy, config, peer_id, progress
+        self._max_prompt_length = max_prompt_length
         self._generator = torch.Generator(device=policy.model.device).manual_seed(seed)
         self._skipped: Counter[str] = Counter()
 
@@ -91,15 +95,18 @@ class PolicySolver:
         )
 
     def encode_prompt(self, task: Task) -> list[int]:
-        """Returns the ids of a task's prompt. Raises PromptTooLong: with the longest answer it does not fit the model's
-        context."""
+        """Returns the ids of a task's prompt. Raises PromptTooLong: it is longer than memory is planned for, or with
+        the longest answer does not fit the model's context."""
         ids = self._policy.encode_chat(prompt.messages(task.question, self._systems[task.environment]))
-        room = self._policy.context_length - self._config.max_new_tokens
+        what = f"the prompt of {task.origin.value} task {task.task_id} has {len(ids)} tokens"
+        room, planned = self._policy.context_length - self._config.max_new_tokens, self._max_prompt_length
         if len(ids) > room:
             raise PromptTooLong(
-                f"the prompt of {task.origin.value} task {task.task_id} has {len(ids)} tokens, {self._policy.name} has "
-                f"room for {room} beside rollout.max_new_tokens={self._config.max_new_tokens}"
+                f"{what}, {self._policy.name} has room for {room} beside "
+                f"rollout.max_new_tokens={self._config.max_new_tokens}"
             )
+        if planned is not None and len(ids) > planned:
+            raise PromptTooLong(f"{what}, memory is planned for {planned}")
         return ids
 
     def _rollout(self, tokens: SampledTokens) -> Rollout:

@@ -99,7 +99,7 @@ class Candidates:
 
     @property
     def has_spent(self) -> bool:
-        """True if a tried task, always solved or never, weighs less than an untried one."""
+        """True if a tried task that may be drawn weighs less than an untried one."""
         return any(
             one.num_groups > 0 and self._teaches(one) < self._teaches(_Candidate(one.task))
             for name, one in self._known.items()

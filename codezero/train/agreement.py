@@ -15,10 +15,10 @@ from codezero.config import RolloutEngine
 
 logger = logging.getLogger(__name__)
 
-BOUNDS = dict.fromkeys(RolloutEngine, 0.005)
+BOUND = 0.005
 """The largest normal median of |difference| in a round, in nats. At version 0 the 0.5B model has 0.0001 to 0.0004 in
 llama.cpp (`benchmarks/rollout.py`), and in float32 no measurable one. A policy that is less sure of its tokens, or in
-bfloat16, has more; neither was measured, so the bounds leave room for them."""
+bfloat16, has more; neither was measured, so the bound leaves room for them."""
 WARN_AT = 2.0
 """The multiple of the bound above which a round is reported as a warning."""
 
@@ -46,8 +46,7 @@ def measure(gaps: Tensor) -> Agreement | None:
 
 def warn_unless_same(found: Agreement, engine: RolloutEngine) -> None:
     """Logs a warning if sampler and learner differ too much to be the same policy."""
-    bound = BOUNDS[engine]
-    if found.median_gap <= WARN_AT * bound:
+    if found.median_gap <= WARN_AT * BOUND:
         return
     other = "model.dtype=float32" if engine is RolloutEngine.transformers else "rollout.engine=transformers"
     logger.warning(
@@ -56,7 +55,7 @@ def warn_unless_same(found: Agreement, engine: RolloutEngine) -> None:
         "%s, and please report it",
         found.median_gap,
         engine.value,
-        bound,
+        BOUND,
         found.sample_size,
         other,
     )

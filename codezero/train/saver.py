@@ -1,4 +1,4 @@
-"""Saves a node's rounds while the next one is played, without a copy of the weights.
+"""Saves a node's rounds while the next one is played, without a copy of the weights; on a Mac's GPU before it.
 
     round N ends ─► offer ─► due? ─► a thread writes weights and moments, without a copy
                                                  │
@@ -16,6 +16,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -46,12 +47,16 @@ class BackgroundSaver:
         every_s: float,
         saved: Callable[[int, Path], None] = lambda number, path: None,
         clock: Callable[[], float] = time.monotonic,
+        alone: AbstractContextManager[object] | None = None,
     ) -> None:
-        """`saved` is called with the round and folder of each written checkpoint. `every_s` 0 saves every round."""
+        """`saved` is called with the round and folder of each written checkpoint. `every_s` 0 saves every round. With
+        `alone` the caller waits while a checkpoint is written, within it: for devices that two threads must not use
+        at once."""
         self._store, self._every_s, self._saved, self._clock = store, every_s, saved, clock
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="saver")
         self._unsaved: FinishedRound | None = None
         self._writing: tuple[FinishedRound, float, Future[tuple[Path, float]]] | None = None
+        self._alone = alone
         self._saved_as_of_s = -math.inf
         """The time at which the writing of the newest checkpoint began."""
         self._offered_s, self._write_s = -math.inf, 0.0
@@ -89,7 +94,11 @@ class BackgroundSaver:
     def _begin(self) -> None:
         assert self._unsaved is not None
         finished, self._unsaved = self._unsaved, None
-        self._writing = (finished, self._clock(), self._thread.submit(self._write, finished))
+        with self._alone or nullcontext():
+            writing = self._thread.submit(self._write, finished)
+            self._writing = (finished, self._clock(), writing)
+            if self._alone is not None:
+                writing.exception()  # waits; `_collect` tells of it
 
     def _write(self, one: FinishedRound) -> tuple[Path, float]:
         began_s = self._clock()

@@ -1,6 +1,8 @@
 import json
 import sys
 import threading
+from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 
@@ -19,6 +21,7 @@ from codezero.harness.policy import trained_in
 from codezero.llm import engines, llama_engine, vllm_engine
 from codezero.llm.sample import SampleRequest, SamplingParams
 from codezero.llm.vllm_engine import VllmEngine
+from codezero.observe.probes import NODE
 from codezero.policy import build
 from codezero.policy.build import Models
 from codezero.runtime import state
@@ -201,6 +204,55 @@ def test_a_node_without_room_says_what_it_needs_with_the_judge_that_takes_none(m
         return str(refused.value)
 
     assert told("auto") == told("transformers") != told("llama_cpp")
+
+
+@pytest.mark.parametrize(
+    ("settings", "tasks", "rate"),
+    [([], 2, 5e-5), (["swarm.num_local=2"], 2, 1e-4), (["rollout.num_generations=2"], 32, 1e-4)],
+)
+def test_the_learning_rate_is_lower_where_memory_holds_fewer_attempts(
+    tmp_path, monkeypatch, capsys, settings, tasks, rate
+):
+    def narrow(shape, config, load, room):
+        return plan_training(shape, config, replace(load, most_local=2 if load.num_generations > 2 else 32), room)
+
+    plan_training = build.plan_training
+    monkeypatch.setattr(build, "plan_training", narrow)
+    model = save_tiny(tmp_path / "model")
+    _, made = made_from(tmp_path, model, model, "train.method=lora", "rollout.num_generations=8", *settings)
+    assert made.num_local == tasks
+    assert made.train.lora_learning_rate == pytest.approx(rate)
+    assert ("memory holds 16 attempts a round, not 64" in capsys.readouterr().out) == (rate == 5e-5)
+
+
+def test_probes_are_compared_only_if_prompt_and_judge_are_the_same(tmp_path, monkeypatch):
+    model = save_tiny(tmp_path / "model")
+    config, made = made_from(tmp_path, model, model)
+
+    def kind():
+        probe = build.make_probe(
+            config,
+            made.policy,
+            {"p": task("a problem")},
+            NODE,
+            None,
+            lambda *_: None,
+            engine=made.engine,
+            sample=made.sample,
+            rows=4,
+            turn=nullcontext,
+        )
+        return probe._kind
+
+    first = kind()
+    assert kind() == first
+    monkeypatch.setattr("codezero.prompts.solver.messages", lambda question: [{"role": "user", "content": question}])
+    assert kind() != first
+    monkeypatch.undo()
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "rules" / "new.py").touch()
+    monkeypatch.setattr(build.rules, "__path__", [str(tmp_path / "rules")])
+    assert kind() != first
 
 
 def test_weights_that_two_checkpoints_share_count_once(monkeypatch, tmp_path):

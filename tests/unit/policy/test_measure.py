@@ -2,27 +2,31 @@
 
 from types import SimpleNamespace
 
+import pytest
+
+from codezero.evaluate.gain import Direction
+from codezero.observe.probes import Learning, Pass
 from codezero.policy.measure import Measuring
 
 
 class Passes:
-    """A probe whose passes come to given scores."""
+    """A probe whose passes after the start come to given scores."""
 
-    def __init__(self, *scores):
-        self.scores, self._passes, self.reports = list(scores), [], [1]
+    def __init__(self, *scores, start=0, direction=Direction.UNKNOWN):
+        self.scores, self.reports, self._direction = list(scores), [1], direction
+        self._passes = [Pass(last_round=start, sampled=0.0, greedy=0.0)]
 
     @property
     def is_due(self):
         return bool(self.scores)
 
     def take(self, last, policy_version):
-        self._passes.append(self.scores.pop(0))
+        self._passes.append(Pass(last_round=last, sampled=self.scores.pop(0), greedy=0.0))
         return True
 
     @property
     def learning(self):
-        best = self._passes.index(max(self._passes))
-        return SimpleNamespace(text="", passes=self._passes, best=best, gain=None)
+        return Learning(direction=self._direction, verdict="", text="", passes=self._passes, gain=None)
 
 
 class Store:
@@ -36,10 +40,10 @@ class Store:
         return not self.is_full
 
 
-def measured(tmp_path, store, probe):
+def measured(tmp_path, store, probe, last=1):
     console, status = SimpleNamespace(line=lambda _: None), SimpleNamespace(stage=lambda _: None)
     measuring = Measuring(probe, store, tmp_path, console, status)
-    measuring.measure(1, 1)
+    measuring.measure(last, last)
     return measuring
 
 
@@ -67,3 +71,19 @@ def test_a_best_that_a_full_disk_refused_is_tried_again_but_not_after_a_lower_pa
     measuring.measure(2, 2)
     store.is_full = False
     assert not measuring.keep_best()
+
+
+@pytest.mark.parametrize(
+    ("start", "direction", "is_kept"),
+    [
+        (0, Direction.UNKNOWN, True),
+        (200, Direction.UNKNOWN, False),  # probes of another kind began there: they do not know how good the best is
+        (200, Direction.LEVEL, False),
+        (200, Direction.RISING, True),
+    ],
+)
+def test_a_best_checkpoint_of_probes_of_another_kind_gives_way_only_to_a_rise(tmp_path, start, direction, is_kept):
+    (tmp_path / "checkpoints" / "best").mkdir(parents=True)
+    (tmp_path / "checkpoints" / "best" / "manifest.json").write_text('{"round": 100}')
+    store = Store()
+    assert measured(tmp_path, store, Passes(0.1, start=start, direction=direction), last=300).keep_best() == is_kept

@@ -22,7 +22,15 @@ def policy(tmp_path_factory):
     return load_model("tiny", folder, torch.device("cpu"), torch.float32)
 
 
-def solver(policy, seed=0, progress=lambda *_: None, sample=sample_groups, shares_logprobs=False, **config):
+def solver(
+    policy,
+    seed=0,
+    progress=lambda *_: None,
+    sample=sample_groups,
+    shares_logprobs=False,
+    max_prompt_length=None,
+    **config,
+):
     settings = RolloutConfig(**{"num_generations": 3, "max_new_tokens": 40, **config})
     return PolicySolver(
         policy,
@@ -32,6 +40,7 @@ def solver(policy, seed=0, progress=lambda *_: None, sample=sample_groups, share
         progress=progress,
         sample=sample,
         shares_logprobs=shares_logprobs,
+        max_prompt_length=max_prompt_length,
     )
 
 
@@ -95,6 +104,15 @@ def test_a_prompt_longer_than_the_context_is_left_out_and_counted(policy):
     assert [group.task.question for group in groups] == ["short"]
     assert made.take_skipped() == {"prompt_too_long": 1}
     assert made.take_skipped() == {}
+
+
+def test_a_prompt_longer_than_memory_is_planned_for_is_left_out_too(policy, caplog):
+    short = len(policy.encode_chat(prompt.messages("short")))
+    made = solver(policy, max_prompt_length=short)
+    groups = made.solve([task("short"), task("longer")], 0)
+    assert [group.task.question for group in groups] == ["short"]
+    assert f"has {short + 1} tokens, memory is planned for {short}" in caplog.text
+    assert made.take_skipped() == {"prompt_too_long": 1}
 
 
 def test_a_round_of_only_overlong_prompts_is_empty(policy):

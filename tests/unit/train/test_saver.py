@@ -161,3 +161,20 @@ def test_the_writer_lets_others_compute(tmp_path):
         longest_s, last_s = max(longest_s, time.monotonic() - last_s), time.monotonic()
     saver.close()
     assert longest_s < 2
+
+
+def test_where_two_threads_must_not_use_a_device_at_once_the_caller_waits_and_nobody_else_computes(tmp_path):
+    turn, seen = threading.Lock(), []
+
+    class Store(CheckpointStore):
+        def save(self, *args):
+            seen.append(turn.locked())
+            return super().save(*args)
+
+    saver = BackgroundSaver(Store(tmp_path), 0, alone=turn)
+    saver.offer(finished(1))
+    assert rounds(tmp_path) == [1]
+    assert not turn.locked()
+    saver.offer(finished(2))
+    saver.close()
+    assert (rounds(tmp_path), seen) == ([1, 2], [True, True])

@@ -164,6 +164,20 @@ def test_the_gradient_is_the_papers_whatever_the_micro_batches(tau, micro_batch_
     torch.testing.assert_close(gradient(model), wanted, atol=1e-6, rtol=1e-5)
 
 
+def test_a_right_token_that_an_earlier_policy_hardly_knew_counts_in_full():
+    """The cap on importance weights concerns attempts below the mean alone."""
+    gaps = torch.tensor([0.0, math.log(5.0), 0.0])
+    old = present_logprobs(tiny_model(), (7, 8, 9)).detach() - gaps
+    sequence = TrainSequence(
+        prompt_ids=PROMPT, completion_ids=(7, 8, 9), advantage=1.0, old_logprobs=tuple(old.tolist())
+    )
+    wanted, _ = gradient_of_the_paper([sequence], math.inf)
+    model = tiny_model()
+    result = passes(model, m2_threshold=math.inf).add_gradients([sequence], 0, 1)
+    assert result.clipped_tokens == 0
+    torch.testing.assert_close(gradient(model), wanted, atol=1e-6, rtol=1e-5)
+
+
 def test_attempts_without_known_behaviour_are_not_clipped_and_cost_no_pass():
     fresh = [
         TrainSequence(prompt_ids=PROMPT, completion_ids=(7, 8, 9), advantage=1.0),
