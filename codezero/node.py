@@ -147,7 +147,7 @@ class Node:
             sample=models.sample,
             systems={name: one.SYSTEM for name, one in load_environments(config.tasks.environments).items()},
             shares_logprobs=config.swarm.logprobs,
-            max_prompt_length=models.prompt_tokens,
+            max_prompt_length=models.longest_prompt,
         )
 
     def _make_encoder(self, models: Models) -> TextEncoder:

@@ -44,7 +44,8 @@ from codezero.workers.pool import WORKER_BYTES
 
 PROMPT_TOKENS, LONG_PROMPT_TOKENS = 512, 2048
 """The longest prompts that memory is planned for, in tokens: of problems with unit tests, and of contest statements and
-tasks of environments, which have 6,000 characters at most. Tasks with longer ones are left out."""
+tasks of environments, which have 6,000 characters at most. Own tasks with longer ones are solved where memory has room
+for them, and else left out."""
 LEAST_TASKS, ROWS = 2, 64
 """With swarm.num_local=0 a round has as many own tasks as make `ROWS` attempts, which the learning rates are for, and
 at least `LEAST_TASKS` where memory does not hold so many. A GPU's step takes as long for one attempt as for 64, so many
@@ -62,7 +63,7 @@ class Models:
         `folder`; EvaluatorError: the judge cannot be asked.
         """
         self.prompt_tokens = prompt_tokens(config)
-        """The longest prompt that memory is planned for, in tokens."""
+        """The longest prompt of peers that memory is planned for, in tokens."""
         device = devices.choose_device(config.model.device)
         self.engine = config.rollout.engine_on(device.type)
         """The engine that samples rollouts."""
@@ -75,6 +76,8 @@ class Models:
         policy_folder = store.prepare(config.model.name, config.model.cache_dir, report=console.line)
         console.line(f"plan: {plan.line()}")
         self.planned_bytes, self.num_local = memory_plan.peak, memory_plan.num_local
+        self.longest_prompt = memory_plan.longest_prompt
+        """The longest prompt of own tasks that memory has room for, in tokens."""
         self.train = memory_plan.train
         """The settings of training: the configured ones, with smaller micro-batches and lower rates if memory is
         short."""

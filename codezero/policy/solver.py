@@ -40,8 +40,8 @@ class PolicySolver:
     ) -> None:
         """`sample` is the rollout engine: the one in this process, or another one with its signature. `systems` has the
         system prompts of environments by name. With `shares_logprobs` rollouts have log-probs for peers.
-        `max_prompt_length` is the longest prompt that memory is planned for, in tokens; by default the model's context
-        is the only limit."""
+        `max_prompt_length` is the longest prompt that memory holds, in tokens; by default the model's context is the
+        only limit."""
         self._sample, self._shares_logprobs = WithinMemory(sample), shares_logprobs
         self._systems = {"": prompt.SYSTEM, **(systems or {})}
         self._policy, self._config, self._peer_id, self._progress = policy, config, peer_id, progress
@@ -95,18 +95,18 @@ class PolicySolver:
         )
 
     def encode_prompt(self, task: Task) -> list[int]:
-        """Returns the ids of a task's prompt. Raises PromptTooLong: it is longer than memory is planned for, or with
-        the longest answer does not fit the model's context."""
+        """Returns the ids of a task's prompt. Raises PromptTooLong: memory does not hold a round of such prompts, or
+        the model's context does not hold it with the longest answer."""
         ids = self._policy.encode_chat(prompt.messages(task.question, self._systems[task.environment]))
         what = f"the prompt of {task.origin.value} task {task.task_id} has {len(ids)} tokens"
-        room, planned = self._policy.context_length - self._config.max_new_tokens, self._max_prompt_length
+        room, held = self._policy.context_length - self._config.max_new_tokens, self._max_prompt_length
         if len(ids) > room:
             raise PromptTooLong(
                 f"{what}, {self._policy.name} has room for {room} beside "
                 f"rollout.max_new_tokens={self._config.max_new_tokens}"
             )
-        if planned is not None and len(ids) > planned:
-            raise PromptTooLong(f"{what}, memory is planned for {planned}")
+        if held is not None and len(ids) > held:
+            raise PromptTooLong(f"{what}, memory holds a round of at most {held}")
         return ids
 
     def _rollout(self, tokens: SampledTokens) -> Rollout:

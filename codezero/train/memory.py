@@ -103,6 +103,9 @@ class MemoryEstimate:
     train: TrainConfig
     num_local: int
     """The settings, and the number of own groups, that the estimate is for."""
+    longest_prompt: int
+    """The longest prompt of own tasks that is solved, in tokens: that of the estimate, or a longer one for which memory
+    has room."""
     runtime: int
     weights: int
     reference: int
@@ -158,7 +161,7 @@ class MemoryEstimate:
         return f"{self.method.value}{means}: {memory} and {gib(self.disk)} of disk"
 
 
-NOT_ITEMS = ("method", "train", "num_local", "disk")
+NOT_ITEMS = ("method", "train", "num_local", "longest_prompt", "disk")
 
 
 def read_shape(folder: str | Path) -> ModelShape:
@@ -232,6 +235,7 @@ def estimate(shape: ModelShape, method: TrainMethod, config: TrainConfig, load: 
         method=method,
         train=config,
         num_local=load.num_local,
+        longest_prompt=load.prompt_tokens,
         runtime=RUNTIME_BYTES + in_vllm * VLLM_SLEEPS_BYTES,
         weights=weights,
         reference=width * shape.num_parameters if full and config.beta > 0 else 0,

@@ -24,6 +24,8 @@ OWN = "default"
 """The name of a model's first adapters, unless they are given another one."""
 SHARE_OF_FREE = 0.9
 """The share of free memory that a node plans with; the rest is for errors of the estimate and other programs."""
+MOST_PROMPT = 1 << 15
+"""The longest prompt that is asked for, in tokens: the context of the models of the catalogue."""
 SMALLEST = ModelShape(
     num_parameters=494_032_768,
     linear_parameters=493_961_216,
@@ -74,7 +76,8 @@ def plan_training(shape: ModelShape, config: TrainConfig, load: Workload, room: 
     plans = [estimate(shape, config.method, one, load) for settings in tried for one in _frugal(settings, load)]
     for plan in plans:
         if _fits(plan, room):
-            return _widest(shape, plan, load, room)
+            wide = _widest(shape, plan, load, room)
+            return replace(wide, longest_prompt=_longest_prompt(shape, wide, load, room))
     nearest = plans[-1]
     config = nearest.train
     needs = [
@@ -150,6 +153,17 @@ def _widest(shape: ModelShape, plan: MemoryEstimate, load: Workload, room: Room)
             return wider
         groups //= 2
     return plan
+
+
+def _longest_prompt(shape: ModelShape, plan: MemoryEstimate, load: Workload, room: Room) -> int:
+    """Returns the planned length of prompts, doubled as often as memory holds a round of such prompts."""
+    tokens = load.prompt_tokens
+    while tokens < MOST_PROMPT:
+        longer = replace(load, num_local=plan.num_local, prompt_tokens=2 * tokens)
+        if not _fits(estimate(shape, plan.method, plan.train, longer), room):
+            break
+        tokens *= 2
+    return tokens
 
 
 def _fits(plan: MemoryEstimate, room: Room) -> bool:

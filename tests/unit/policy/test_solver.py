@@ -106,12 +106,12 @@ def test_a_prompt_longer_than_the_context_is_left_out_and_counted(policy):
     assert made.take_skipped() == {}
 
 
-def test_a_prompt_longer_than_memory_is_planned_for_is_left_out_too(policy, caplog):
+def test_a_prompt_longer_than_memory_holds_is_left_out_too(policy, caplog):
     short = len(policy.encode_chat(prompt.messages("short")))
     made = solver(policy, max_prompt_length=short)
     groups = made.solve([task("short"), task("longer")], 0)
     assert [group.task.question for group in groups] == ["short"]
-    assert f"has {short + 1} tokens, memory is planned for {short}" in caplog.text
+    assert f"has {short + 1} tokens, memory holds a round of at most {short}" in caplog.text
     assert made.take_skipped() == {"prompt_too_long": 1}
 
 

@@ -139,3 +139,15 @@ def test_a_device_gets_as_many_groups_as_it_is_good_for_and_memory_holds(free_gi
         SMALLEST, TrainConfig(method=TrainMethod.full), replace(work, num_local=2, most_local=most), room(free_gib)
     )
     assert plan.num_local == groups
+
+
+@pytest.mark.parametrize("free_gib", [7, 8, 12, 20])
+def test_prompts_may_be_as_long_as_memory_holds_a_round_of(free_gib):
+    work = load(prompt_tokens=512, num_generations=8)
+    config = TrainConfig(method=TrainMethod.lora)
+    plan = plan_training(SMALLEST, config, replace(work, most_local=8), room(free_gib))
+    longest = replace(work, num_local=plan.num_local, prompt_tokens=plan.longest_prompt)
+    assert estimate(SMALLEST, TrainMethod.lora, plan.train, longest).peak <= free_gib * GIB
+    longer = replace(longest, prompt_tokens=2 * plan.longest_prompt)
+    assert estimate(SMALLEST, TrainMethod.lora, plan.train, longer).peak > free_gib * GIB
+    assert plan.peak == estimate(SMALLEST, TrainMethod.lora, plan.train, replace(longest, prompt_tokens=512)).peak
