@@ -134,6 +134,10 @@ def test_arguments_that_the_interpreter_does_not_take_are_unknown(call):
         "import re\nreturn re.fullmatch('[[:alpha:]]', 'a') is None",
         "import re\nreturn re.search(r'\\B', '') is None",
         "import re\nreturn 1 - len(re.findall(r'\\B', ''))",
+        "import re\nreturn 1 - len(re.findall(r'\\s', '\\x1c'))",
+        "import re\nreturn 1 - len(re.findall(r'\\w', '²'))",
+        "import re\nreturn 1 - len(re.findall('i', '\u0131', re.I))",
+        "import re\nreturn len(re.findall(r'(?u:\\w)', 'é', re.A))",
     ],
 )
 def test_what_only_cpython_has_is_unknown_instead_of_an_error(lines):
