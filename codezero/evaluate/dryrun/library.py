@@ -173,7 +173,7 @@ _STRING["capwords"] = Builtin("capwords", _capwords)
 
 
 def _module(host: ModuleType, members: dict[str, Any]) -> Module:
-    return Module(host.__name__, members, frozenset(dir(host)))
+    return Module(host.__name__, members, frozenset(dir(host)), getattr(host, "__all__", None))
 
 
 _COLLECTIONS_ABC = _module(collections.abc, _ABSTRACT)

@@ -232,6 +232,20 @@ def test_an_error_over_what_is_not_interpreted_is_no_failure(use):
     assert run(f"import os\ndef f(): return {use}", "assert f() == 1") == [(UNKNOWN, "os.environ is not interpreted")]
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        "import sys, collections\nfrom typing import *\nx: List[int] = sys.argv\nuse = collections.deque",
+        "from collections import *\nfrom functools import *\nfrom heapq import *\nuse = namedtuple('P', 'x')",
+        "import abc\nfrom collections import *\nclass A(abc.ABC): pass",
+        "from math import *\nfrom itertools import *\nuse = sqrt(2), count(2)",
+    ],
+)
+def test_all_of_a_module_is_what_it_exports(header):
+    assert run(f"{header}\ndef f(): return 1", "assert f() == 1") == [(PASS, "")]
+    assert outcomes("from collections import *\ndef f(): return heapq", "assert f()") == [FAIL]
+
+
 def test_cases_share_the_library_as_in_one_process():
     code = "import random\nfrom decimal import Decimal, getcontext\nrandom.seed(7)\ngetcontext().prec = 3\n"
     code += "def f(): return str(Decimal(1) / 3), random.randint(1, 100)"
