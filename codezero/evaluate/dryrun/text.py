@@ -123,9 +123,9 @@ def _field(field: str, args: Sequence[Any], kwargs: Mapping[str, Any], count: li
     return args[index]
 
 
-def _specs(template: str) -> Iterator[str]:
-    """Yields flags, width and precision of each field of a `%` template. Keys may hold balanced parentheses; it ends at
-    one without, where the host raises an error."""
+def _specs(template: str) -> Iterator[tuple[str, str]]:
+    """Yields flags, width and precision of each field of a `%` template, and its conversion. Keys may hold balanced
+    parentheses; it ends at one without, where the host raises an error."""
     end = 0
     while (start := template.find("%", end)) >= 0:
         end = start + 1
@@ -138,8 +138,10 @@ def _specs(template: str) -> Iterator[str]:
             end = bracket.end()
             depth += 1 if bracket.group() == "(" else -1
         spec = _SPEC.match(template, end).group()  # type: ignore[union-attr]
-        yield spec
-        end += len(spec) + 2 if template[end + len(spec) : end + len(spec) + 1] in tuple("hlL") else len(spec) + 1
+        end += len(spec)
+        end += template[end : end + 1] in tuple("hlL")
+        yield spec, template[end : end + 1]
+        end += 1
 
 
 def percent(template: Any, values: Any) -> Any:
@@ -148,20 +150,49 @@ def percent(template: Any, values: Any) -> Any:
         raise Unsupported("formatting of bytes")
     meter.work(len(template) << 2)
     size = len(template)
-    for spec in _specs(template):
+    for spec, _ in _specs(template):
         if "*" in spec:
             raise Unsupported("a width given as *")
         size += _width(spec)
     meter.allocate(size)
     if type(values) in DICTS:
         meter.allocate(measure(values) * 64 * max(template.count("%"), 1))
+        if Instance in map(type, values.values()) and any(kind in _AS_NUMBER for _, kind in _specs(template)):
+            raise Unsupported("an object as a number of a template")
         return template % values
     for value in values if isinstance(values, tuple) else (values,):
         _text_cost(value)
+    if isinstance(values, tuple):
+        return template % _with_numbers(template, values)
     if type(values) is Instance:
-        if values.cls.lookup("__getitem__") is None:
-            # To the host every Instance looks like a mapping, which a template need not use.
-            values = (values,)
-        elif "%(" in template:
+        is_mapping = values.cls.lookup("__getitem__") is not None
+        if is_mapping and "%(" in template:
             raise Unsupported("an object as the mapping of a template")
+        numbers = _with_numbers(template, (values,))
+        if not is_mapping or numbers[0] is not values:
+            # To the host every Instance looks like a mapping, which a template need not use.
+            values = numbers
     return template % values
+
+
+_AS_NUMBER = {**dict.fromkeys("diu", "__int__"), **dict.fromkeys("feEgGF", "__float__"), **dict.fromkeys("xoXc", "")}
+"""Methods by which conversions of a template make numbers of objects; "" for those that take integers alone."""
+
+
+def _with_numbers(template: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Returns the values of a `%` template with numbers in place of the objects that it converts to them."""
+    if Instance not in map(type, values):
+        return values
+    converted = list(values)
+    kinds = (kind for _, kind in _specs(template) if kind != "%")
+    for index, (kind, value) in enumerate(zip(kinds, values, strict=False)):
+        if type(value) is Instance and kind in _AS_NUMBER:
+            converted[index] = _number(value, _AS_NUMBER[kind])
+    return tuple(converted)
+
+
+def _number(value: Instance, method: str) -> Any:
+    number = value.as_number(method)
+    if value.cls.owner(method) is not None and type(number) is not (int if method == "__int__" else float):
+        raise TypeError(f"{method} returned a value of another type")
+    return checked(number)
