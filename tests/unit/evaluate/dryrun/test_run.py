@@ -334,6 +334,20 @@ def f(n):
     assert outcomes(code, f"assert f(100_000) == {expected}") == [PASS]
 
 
+@pytest.mark.parametrize(
+    "use",
+    ["len(str(10**5000))", "len(f'{10**5000:,}')", "'%d' % (10**5000)", "repr([10**5000])", "int('1' * 5001) > 0"],
+)
+def test_long_integers_are_not_read_or_written_even_if_the_program_lifts_the_limit(use):
+    code = (
+        f"import sys\nsys.set_int_max_str_digits(0)\ndef f():\n    try: return {use}\n    except ValueError: return 1"
+    )
+    assert run(code, "assert f() == 1") == [(UNKNOWN, "an integer too long")]
+    assert run(code.replace("(0)", "(4300)"), "assert f() == 1") == [(PASS, "")]
+    assert outcomes(code.replace("(0)", "(1000)"), "assert f() == 1") == [UNKNOWN]
+    assert outcomes(code.replace(use, "str(7)"), "assert f() == '7'") == [PASS]
+
+
 def test_a_program_may_take_longer_than_a_function_but_not_for_ever():
     def found(code, tests):
         return {case.outcome for case in dry_run(code, parse_tests(tests))}
