@@ -13,6 +13,7 @@ from typing import Any
 import regex
 
 from codezero.evaluate.dryrun.budget import Stop, meter
+from codezero.evaluate.dryrun.measure import type_name
 from codezero.evaluate.dryrun.regular_patterns import ASCII, FLAGS, compile_pattern, subject
 from codezero.evaluate.dryrun.text import text_of
 from codezero.evaluate.dryrun.values import Builtin, Iterating, TypeValue, charged
@@ -46,6 +47,13 @@ def _matches(pattern: Any, string: Any, *bounds: Any) -> Iterator[Any]:
         raise Stop("time budget") from None
 
 
+def _first_matches(pattern: Any, string: Any, count: Any) -> Iterator[Any]:
+    """Returns `count` matches from left to right: all if it is 0, none if it is negative."""
+    if not isinstance(count, int):
+        raise TypeError(f"'{type_name(count)}' object cannot be interpreted as an integer")
+    return islice(_matches(pattern, string), max(count, 0) if count else None)
+
+
 def _group(match: Any, number: int) -> Any:
     start, end = match.span(number)
     meter.allocate(max(end - start, 0))
@@ -72,7 +80,7 @@ def _subn(pattern: Any, repl: Any, string: Any, count: Any = 0) -> tuple[str, in
         raise TypeError("decoding to str: need a bytes-like object")
     parts: list[str] = []
     end = made = 0
-    for match in islice(_matches(pattern, string), count or None):
+    for match in _first_matches(pattern, string, count):
         made += 1
         parts.append(string[end : match.start()])
         if type(repl) is not str:
@@ -108,7 +116,7 @@ def _sub(pattern: Any, repl: Any, string: Any, count: Any = 0) -> str:
 def _split(pattern: Any, string: Any, maxsplit: Any = 0) -> list[Any]:
     parts: list[Any] = []
     end = 0
-    for match in islice(_matches(pattern, string), maxsplit or None):
+    for match in _first_matches(pattern, string, maxsplit):
         meter.allocate(match.start() - end)
         parts.append(string[end : match.start()])
         parts.extend(match.group(n) if match.start(n) < 0 else _group(match, n) for n in range(1, pattern.groups + 1))
