@@ -131,6 +131,8 @@ def test_arguments_that_the_interpreter_does_not_take_are_unknown(call):
         "seen = []\nh = g()\nnext(h)\nh.close()\nreturn len(seen)",
         "def g():\n    try: yield 1\n    except: seen.append(2)\n"
         "seen = []\nh = g()\nnext(h)\nh.close()\nreturn seen[0] - 1",
+        "from collections.abc import Iterable\nclass B: pass\nreturn isinstance(B(), Iterable) or 1",
+        "from typing import Iterable\nreturn isinstance(None, Iterable | None)",
         "import re\nreturn re.fullmatch('[[:alpha:]]', 'a') is None",
         "import re\nreturn re.search(r'\\B', '') is None",
         "import re\nreturn 1 - len(re.findall(r'\\B', ''))",
