@@ -1,7 +1,4 @@
-"""Values as text: str, repr, format specifications, `.format` and `%`.
-
-Fields of `.format` name arguments and nothing inside them: an attribute or an index in a field ends the case.
-"""
+"""Values as text: str, repr, format specifications, `.format` and `%`."""
 
 from __future__ import annotations
 
@@ -11,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
+from codezero.evaluate.dryrun.items import get_item
 from codezero.evaluate.dryrun.measure import ATOMS, DICTS, SCALARS, checked, measure
 from codezero.evaluate.dryrun.objects import Instance
 
@@ -20,6 +18,13 @@ _NUMBER = re.compile(r"\d+")
 _BRACKET = re.compile("[()]")
 _SPEC = re.compile(r"[#0\- +]*(?:\*|\d+)?(?:\.(?:\*|\d+))?")
 
+_INSIDE = re.compile(r"\.([^.\[]+)|\[([^\]]+)\]")
+"""An attribute or an index in a field of `.format`."""
+_MAX_INDEX = 9
+"""Most digits of an index in such a field."""
+
+ATTRIBUTE: list[Callable[[Any, str], Any]] = []
+"""The function that reads attributes in fields; filled by attributes.py."""
 FORMATTERS: dict[type, Callable[[Any, str], str]] = {}
 """Functions that format a library value by a specification, by type."""
 
@@ -95,7 +100,9 @@ def _formatted(
         parts.append(literal)
         if field is None:
             continue
-        value = convert(_field(field, args, kwargs, count), conversion)
+        name = re.split(r"[.\[]", field, maxsplit=1)[0]
+        value = _inside(_field(name, args, kwargs, count), field[len(name) :])
+        value = convert(value, conversion)
         inner = "".join(_formatted(spec, args, kwargs, count, depth - 1)) if spec else ""
         parts.append(format_value(value, inner))
         meter.allocate(len(parts[-1]))
@@ -117,10 +124,31 @@ def _field(field: str, args: Sequence[Any], kwargs: Mapping[str, Any], count: li
     elif field.isidentifier():
         return kwargs[field]
     else:
-        raise Unsupported("an attribute or index in a format field")
+        raise Unsupported("this name of a format field")
     if index >= len(args):
         raise IndexError(f"Replacement index {index} out of range for positional args tuple")
     return args[index]
+
+
+def _inside(value: Any, path: str) -> Any:
+    """Returns what attributes and indices, such as `.x[0]`, lead to from the argument of a field. Raises Unsupported
+    for names with two underscores, of which escapes are made."""
+    end = 0
+    while end < len(path):
+        part = _INSIDE.match(path, end)
+        if part is None or len(path) > _MAX_WIDTH:
+            raise Unsupported("this path in a format field")
+        end = part.end()
+        name, index = part.groups()
+        if name is not None and name.startswith("__"):
+            raise Unsupported(f"attribute {name} in a format field")
+        if name is not None:
+            value = ATTRIBUTE[0](value, name)
+        elif len(index) > _MAX_INDEX and index.isdecimal():
+            raise Unsupported("this path in a format field")
+        else:
+            value = get_item(value, int(index) if index.isdecimal() else index)
+    return value
 
 
 def _specs(template: str) -> Iterator[tuple[str, str]]:
