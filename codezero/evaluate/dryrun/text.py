@@ -16,7 +16,7 @@ _MAX_WIDTH = 10_000
 """Largest width or precision of a field."""
 _NUMBER = re.compile(r"\d+")
 _BRACKET = re.compile("[()]")
-_SPEC = re.compile(r"[#0\- +]*(?:\*|\d+)?(?:\.(?:\*|\d+))?")
+_SPEC = re.compile(r"[#0\- +]*(?:\*|\d+)?(?:\.(?:\*|\d*))?")
 
 _INSIDE = re.compile(r"\.([^.\[]+)|\[([^\]]+)\]")
 """An attribute or an index in a field of `.format`."""
@@ -139,6 +139,7 @@ def _inside(value: Any, path: str) -> Any:
         if part is None or len(path) > _MAX_WIDTH:
             raise Unsupported("this path in a format field")
         end = part.end()
+        meter.work(0)
         name, index = part.groups()
         if name is not None and name.startswith("__"):
             raise Unsupported(f"attribute {name} in a format field")
@@ -172,6 +173,21 @@ def _specs(template: str) -> Iterator[tuple[str, str]]:
         end += 1
 
 
+def _taken(template: str) -> Iterator[str]:
+    """Yields what a `%` template takes its values for, in order: * for a width or precision, or a conversion."""
+    for spec, kind in _specs(template):
+        yield from "*" * spec.count("*")
+        if kind != "%":
+            yield kind
+
+
+def _given_width(value: Any) -> int:
+    """Returns the size of a width or precision that is given as *. Raises Stop if it is too large."""
+    if type(value) is Instance or (isinstance(value, int) and abs(value) > _MAX_WIDTH):
+        raise Stop("a field too wide")
+    return abs(value) if isinstance(value, int) else 0  # the host refuses others
+
+
 def percent(template: Any, values: Any) -> Any:
     """Returns template % values."""
     if type(template) is bytes:
@@ -179,9 +195,11 @@ def percent(template: Any, values: Any) -> Any:
     meter.work(len(template) << 2)
     size = len(template)
     for spec, _ in _specs(template):
-        if "*" in spec:
-            raise Unsupported("a width given as *")
+        if "*" in spec and not isinstance(values, tuple):
+            raise Unsupported("a width given as * of this")
         size += _width(spec)
+    if isinstance(values, tuple):
+        size += sum(_given_width(value) for kind, value in zip(_taken(template), values, strict=False) if kind == "*")
     meter.allocate(size)
     if type(values) in DICTS:
         meter.allocate(measure(values) * 64 * max(template.count("%"), 1))
@@ -212,8 +230,7 @@ def _with_numbers(template: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
     if Instance not in map(type, values):
         return values
     converted = list(values)
-    kinds = (kind for _, kind in _specs(template) if kind != "%")
-    for index, (kind, value) in enumerate(zip(kinds, values, strict=False)):
+    for index, (kind, value) in enumerate(zip(_taken(template), values, strict=False)):
         if type(value) is Instance and kind in _AS_NUMBER:
             converted[index] = _number(value, _AS_NUMBER[kind])
     return tuple(converted)
