@@ -24,8 +24,13 @@ _FUZZY = re.compile(r"\{(?![\d,]*\})")
 """Braces that are literal for `re` but syntax for `regex`."""
 ASCII = 256
 FLAGS = {"I": 2, "L": 4, "M": 8, "S": 16, "U": 32, "X": 64, "A": ASCII}
-_ALLOWED_FLAGS = 2 | 8 | 16 | 32 | ASCII
-"""All flags but re.L and re.X, which would need comments in patterns to be parsed."""
+_VERBOSE = 64
+_ALLOWED_FLAGS = 2 | 8 | 16 | 32 | _VERBOSE | ASCII
+"""All flags but re.L."""
+_IGNORED = re.compile(r"(\\.|\[\^?\]?(?:\\.|[^\]\\])*\])|\s|#[^\n]*", re.DOTALL)
+"""Space and comments of a verbose pattern, or an escape or a class, which may hold them."""
+_UNCLEAR = re.compile(r"\{[\d,]*[\s#]|\\\d+(?:\s|#[^\n]*\n)+\d|\(\?[a-zA-Z]*-|[\x1c-\x1f]|[^\x00-\x7f]")
+"""What `re` and `regex` may read differently in a verbose pattern."""
 _POSIX_CLASS = re.compile(r"\[:\^?\w+:\]")
 """A class of characters such as [:alpha:], which is one in `regex` alone."""
 _INLINE_VERBOSE = re.compile(r"\(\?[a-zA-Z]*[xL]|\(\?[a-zA-Z]*[au][a-zA-Z]*:")
@@ -55,19 +60,27 @@ def compile_pattern(pattern: Any, flags: Any = 0) -> Any:
         or any(letter in pattern for letter in _DOTTED)
     ):
         raise Stop("pattern flags that are not interpreted")
-    meter.work(_expanded_size(pattern) << 6)
+    plain = _without_comments(pattern) if flags & _VERBOSE else pattern
+    meter.work(_expanded_size(plain) << 6)
     if not pattern.isascii():
         meter.work(pattern.count("[") << 16)  # `re` iterates over all characters of a range in Python
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         re.compile(pattern, flags)
-        if _FUZZY.search(pattern):
+        if _FUZZY.search(plain):
             raise Stop("a pattern with a lone brace is not interpreted")
         try:
             ascii_only = regex.ASCII if flags & ASCII else 0  # 256 is another flag there
             return regex.compile(pattern, flags & ~ASCII | ascii_only | regex.VERSION0, cache_pattern=False)
         except regex.error as error:
             raise Stop("a pattern that is not interpreted") from error
+
+
+def _without_comments(pattern: str) -> str:
+    """Returns a verbose pattern without its space and comments. Raises Stop if it may have two readings."""
+    if _UNCLEAR.search(pattern):
+        raise Stop("a verbose pattern that is not interpreted")
+    return _IGNORED.sub(lambda found: found.group(1) or "", pattern)
 
 
 def _expanded_size(pattern: str) -> int:

@@ -139,6 +139,9 @@ def test_arguments_that_the_interpreter_does_not_take_are_unknown(call):
         "import re\nreturn 1 - len(re.findall(r'\\s', '\\x1c'))",
         "import re\nreturn 1 - len(re.findall(r'\\w', '²'))",
         "import re\nreturn 1 - len(re.findall('i', '\u0131', re.I))",
+        "import re\nreturn len(re.findall('a{1, 2}', 'a{1,2}', re.X))",
+        "import re\nreturn len(re.findall(r'(a)\\1 1', 'aa1', re.X))",
+        "import re\nreturn len(re.findall(r'(?-x:a b)', 'a b', re.X))",
         "import re\nreturn len(re.findall(r'(?u:\\w)', 'é', re.A))",
     ],
 )
