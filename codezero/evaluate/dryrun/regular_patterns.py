@@ -35,6 +35,8 @@ _POSIX_CLASS = re.compile(r"\[:\^?\w+:\]")
 """A class of characters such as [:alpha:], which is one in `regex` alone."""
 _INLINE_VERBOSE = re.compile(r"\(\?[a-zA-Z]*[xL]|\(\?[a-zA-Z]*[au][a-zA-Z]*:")
 """Flags within a pattern that are not interpreted; `re` and `regex` disagree on a and u for a part of it."""
+_CLASSES_OR_CASE = re.compile(r"\\|\(\?[a-zA-Z]*i")
+"""Escapes, of which some are classes, and the inline flag of letters without case."""
 _DOTTED = "\u0130\u0131"
 """Letters i that are equal to others without case in one of the two packages."""
 _UNLIKE = re.compile(f"[\x1c-\x1f{_DOTTED}]")
@@ -125,7 +127,8 @@ def subject(text: Any, pattern: Any = None) -> str:
     if not text and pattern is not None and "\\B" in pattern.pattern:
         raise Stop("\\B in an empty text")  # it matches in `regex`, but not in `re` before Python 3.14
     meter.work(len(text) << 3)
-    if pattern is not None and ("\\" in pattern.pattern or pattern.flags & regex.IGNORECASE) and _is_unlike(text):
+    has_classes = pattern is not None and (_CLASSES_OR_CASE.search(pattern.pattern) or pattern.flags & regex.I)
+    if has_classes and _is_unlike(text):
         raise Stop("a character that is matched in two ways")
     return text
 
