@@ -27,7 +27,7 @@ from codezero.evaluate.dryrun.methods import METHODS
 from codezero.evaluate.dryrun.modules import Module, PerCase
 from codezero.evaluate.dryrun.named_tuples import NamedTuple
 from codezero.evaluate.dryrun.objects import OF_DATA, Instance
-from codezero.evaluate.dryrun.text import text_of
+from codezero.evaluate.dryrun.text import ATTRIBUTE, text_of
 from codezero.evaluate.dryrun.type_values import type_of
 from codezero.evaluate.dryrun.values import Builtin, Function, TypeValue
 
@@ -78,6 +78,7 @@ def get_attribute(value: Any, name: str) -> Any:
     return _missing(value, name)
 
 
+ATTRIBUTE.append(get_attribute)
 _TRANSPARENT = (Instance, Function, Class)
 """Types of interpreted values whose attributes are all known, except dunder names."""
 

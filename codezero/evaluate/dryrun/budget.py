@@ -87,6 +87,7 @@ class Meter:
     """Counts down the budget of one case, and holds the state of the case."""
 
     __slots__ = (
+        "any_digits",
         "case",
         "deadline",
         "depth",
@@ -120,6 +121,8 @@ class Meter:
         """Resets the state that the cases of one process share: `memory` bytes left, and settings of the library."""
         self.memory = memory
         self.recursion_limit = RECURSION_LIMIT
+        self.any_digits = False
+        """True if the program has lifted CPython's limit of digits in texts of integers, which holds for the host."""
         self.per_case: dict[str, Any] = {}
         """Values of `PerCase` by name, such as standard streams: made on first use, or assigned by the program."""
         self.reader: Any = None

@@ -25,6 +25,12 @@ class BoundMethod(Hidden):
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self.function(self.owner, *args, **kwargs)
 
+    def __eq__(self, other: object) -> bool:
+        return type(other) is BoundMethod and other.function is self.function and other.owner is self.owner
+
+    def __hash__(self) -> int:
+        return hash((id(self.function), id(self.owner)))
+
 
 class Property(Hidden):
     """`property`, with an optional setter."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from codezero.evaluate.dryrun.budget import Stop
+from codezero.evaluate.dryrun.budget import Stop, meter
 from codezero.evaluate.dryrun.classes import Class
 from codezero.evaluate.dryrun.objects import Instance
 from codezero.evaluate.dryrun.values import Function, TypeValue
@@ -42,9 +42,13 @@ _COMPLETE = frozenset(
 
 def check_host_call(error: BaseException) -> None:
     """Raises Stop if the error is that a function of the interpreter does not take the arguments of a call: the one
-    that it stands for may take more."""
-    text = error.args[0] if type(error) is TypeError and error.args else None
-    found = _MISFIT.match(text) if type(text) is str else None
+    that it stands for may take more. Also if it is the host's limit of digits, which the program has lifted."""
+    text = error.args[0] if type(error) in (TypeError, ValueError) and error.args else None
+    if type(text) is not str:
+        return
+    if meter.any_digits and text.startswith("Exceeds the limit"):
+        raise Stop("an integer too long")
+    found = _MISFIT.match(text) if type(error) is TypeError else None
     if found is None or found.group(1) in _COMPLETE:
         return
     trace = error.__traceback__

@@ -6,11 +6,14 @@ from typing import Any
 
 from codezero.evaluate.dryrun.budget import Unsupported
 from codezero.evaluate.dryrun.classes import Class
-from codezero.evaluate.dryrun.measure import NamedTupleValue
+from codezero.evaluate.dryrun.measure import ATOMS, SIZED, NamedTupleValue
 from codezero.evaluate.dryrun.named_tuples import NamedTuple
 from codezero.evaluate.dryrun.objects import Instance
 from codezero.evaluate.dryrun.type_values import type_of
 from codezero.evaluate.dryrun.values import Annotation, Builtin, Opaque, TypeValue, Union, charged
+
+_OF_HOST = ATOMS | SIZED | {range}
+"""Types of values whose abstract base classes are those of their host type."""
 
 
 def is_instance(value: Any, spec: Any, /) -> bool:
@@ -31,6 +34,8 @@ def is_instance(value: Any, spec: Any, /) -> bool:
         return type(value) is NamedTupleValue and value.kind.derives_from(spec)
     if type(spec) is Union:
         return _in_union(value, spec)
+    if type(spec) is Annotation and spec.host is not None and type(value) in _OF_HOST:
+        return isinstance(value, spec.host)
     if type(spec) in (Annotation, Opaque, Builtin):
         raise Unsupported("isinstance with this type")
     raise TypeError("isinstance() arg 2 must be a type, a tuple of types, or a union")

@@ -106,7 +106,7 @@ def _copied(value: Any, memo: dict[int, Any]) -> Any:
 
 
 _TYPING: dict[str, Any] = {
-    name: Annotation()
+    name: Annotation(getattr(getattr(typing, name), "__origin__", None))
     for name in [
         "Any",
         "AnyStr",
@@ -145,7 +145,7 @@ _TYPING |= {
     "NamedTuple": NAMED_TUPLE,
     "TypeVar": Builtin("TypeVar", lambda name, *bounds, **kwargs: Annotation()),
 }
-_ABSTRACT = {name: Annotation() for name in dir(collections.abc) if isinstance(getattr(collections.abc, name), type)}
+_ABSTRACT = {name: Annotation(kind) for name, kind in vars(collections.abc).items() if isinstance(kind, type)}
 _STRING: dict[str, Any] = {
     name: getattr(string, name)
     for name in [
@@ -173,7 +173,7 @@ _STRING["capwords"] = Builtin("capwords", _capwords)
 
 
 def _module(host: ModuleType, members: dict[str, Any]) -> Module:
-    return Module(host.__name__, members, frozenset(dir(host)))
+    return Module(host.__name__, members, frozenset(dir(host)), getattr(host, "__all__", None))
 
 
 _COLLECTIONS_ABC = _module(collections.abc, _ABSTRACT)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import FrozenInstanceError
 from typing import Any
 
+from codezero.evaluate.dryrun.attributes import get_attribute
 from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
 from codezero.evaluate.dryrun.classes import Class
 from codezero.evaluate.dryrun.interpreted import define
@@ -187,7 +188,7 @@ def _fields_of(value: Any) -> dict[str, Field]:
 
 def _as(wrap: Any) -> Any:
     def convert(value: Any, /) -> Any:
-        return wrap([(name, _inner(value.attrs[name])) for name in _fields_of(value)])
+        return wrap([(name, _inner(get_attribute(value, name))) for name in _fields_of(value)])
 
     def _inner(value: Any) -> Any:
         kind = type(value)
@@ -209,7 +210,7 @@ def _replace(value: Any, /, **changes: Any) -> Any:
     fields = _fields_of(value)
     if any(not field.init for field in fields.values()):
         raise Unsupported("replace() of a field that is not given")
-    return value.cls(**{**{name: value.attrs[name] for name in fields}, **changes})
+    return value.cls(**{**{name: get_attribute(value, name) for name in fields}, **changes})
 
 
 DATACLASSES: dict[str, Any] = {

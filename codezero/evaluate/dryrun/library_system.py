@@ -31,13 +31,25 @@ def _set_recursion_limit(limit: Any) -> None:
     meter.recursion_limit = limit
 
 
+_HOST_DIGITS = 4300
+"""CPython's default limit of digits for conversions between integers and text."""
+
+
+def _set_max_digits(maxdigits: Any) -> None:
+    if not isinstance(maxdigits, int):
+        raise TypeError("an integer is required")
+    if maxdigits and maxdigits < _HOST_DIGITS:
+        raise Unsupported("a low limit of digits")
+    meter.any_digits = maxdigits != _HOST_DIGITS
+
+
 SYS: dict[str, Any] = {
     "maxsize": sys.maxsize,
     "argv": PerCase("argv", lambda: ["program.py"]),
     "exit": BUILTINS["exit"],
     "setrecursionlimit": Builtin("setrecursionlimit", _set_recursion_limit),
     "getrecursionlimit": Builtin("getrecursionlimit", lambda: meter.recursion_limit),
-    "set_int_max_str_digits": Builtin("set_int_max_str_digits", lambda maxdigits: None),
+    "set_int_max_str_digits": Builtin("set_int_max_str_digits", _set_max_digits),
     **{name: PER_CASE[name] for name in ("stdin", "stdout", "stderr")},
 }
 

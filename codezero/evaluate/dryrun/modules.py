@@ -27,12 +27,15 @@ class PerCase:
 
 
 class Module(Hidden):
-    """An imported module: `members` are interpreted; other `existing` names end the case when they are used."""
+    """An imported module: `members` are interpreted; other `existing` names end the case when they are used. `exported`
+    is its `__all__`, if it has one."""
 
-    __slots__ = ("existing", "members", "name")
+    __slots__ = ("existing", "exported", "members", "name")
 
-    def __init__(self, name: str, members: dict[str, Any], existing: frozenset[str]) -> None:
-        self.name, self.members, self.existing = name, members, existing
+    def __init__(
+        self, name: str, members: dict[str, Any], existing: frozenset[str], exported: list[str] | None = None
+    ) -> None:
+        self.name, self.members, self.existing, self.exported = name, members, existing, exported
 
     def member(self, name: str) -> Any:
         """Returns the value of a name. Raises KeyError if the real module does not have it either."""
@@ -45,4 +48,6 @@ class Module(Hidden):
 
     def public_names(self) -> list[str]:
         """Returns the names that `from module import *` binds."""
+        if self.exported is not None:
+            return self.exported
         return [name for name in self.existing if not name.startswith("_")]

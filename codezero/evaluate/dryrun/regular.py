@@ -1,13 +1,11 @@
 """Python's `re`, matched by the `regex` package, which can stop a catastrophic pattern by a timeout.
 
-`re` first parses each pattern: this gives its errors and refuses syntax of `regex` alone. Functions that make text go
-match by match, so that its size is charged before it exists.
+Functions that make text go match by match, so that its size is charged before it exists.
 """
 
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
@@ -15,104 +13,13 @@ from typing import Any
 import regex
 
 from codezero.evaluate.dryrun.budget import Stop, meter
-from codezero.evaluate.dryrun.measure import PATTERN
+from codezero.evaluate.dryrun.measure import type_name
+from codezero.evaluate.dryrun.regular_patterns import ASCII, FLAGS, compile_pattern, subject
 from codezero.evaluate.dryrun.text import text_of
 from codezero.evaluate.dryrun.values import Builtin, Iterating, TypeValue, charged
 
-_MAX_PATTERN = 1_000
 _MAX_TEMPLATE = 200
 """Most characters of a replacement template, of which `regex` caches 500."""
-_MAX_REPEAT = 1_000
-_MAX_NODES = 3_000
-"""Most nodes of a pattern with its required repeats expanded, as `regex` does; nested repeats multiply."""
-_REPEAT = re.compile(r"\{(\d*)(,?)(\d*)\}")
-_CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
-_FUZZY = re.compile(r"\{(?![\d,]*\})")
-"""Braces that are literal for `re` but syntax for `regex`."""
-_FLAGS = {"I": 2, "L": 4, "M": 8, "S": 16, "U": 32, "X": 64, "A": 256}
-_ALLOWED_FLAGS = 2 | 8 | 16 | 32 | 256
-"""All flags but re.L and re.X, which would need comments in patterns to be parsed."""
-_POSIX_CLASS = re.compile(r"\[:\^?\w+:\]")
-"""A class of characters such as [:alpha:], which is one in `regex` alone."""
-_INLINE_VERBOSE = re.compile(r"\(\?[a-zA-Z]*[xL]")
-
-
-def compile_pattern(pattern: Any, flags: Any = 0) -> Any:
-    """Returns the compiled pattern. Raises re.error like `re`, Stop where the two packages may differ."""
-    if type(pattern) is PATTERN:
-        return pattern
-    if type(pattern) is not str:
-        if type(pattern) is bytes:
-            raise Stop("a pattern of bytes is not interpreted")
-        raise TypeError("first argument must be string or compiled pattern")
-    if len(pattern) > _MAX_PATTERN:
-        raise Stop("a pattern too long")
-    if (
-        not isinstance(flags, int)
-        or flags & ~_ALLOWED_FLAGS
-        or "(?#" in pattern
-        or _POSIX_CLASS.search(pattern)
-        or _INLINE_VERBOSE.search(pattern)
-    ):
-        raise Stop("pattern flags that are not interpreted")
-    meter.work(_expanded_size(pattern) << 6)
-    if not pattern.isascii():
-        meter.work(pattern.count("[") << 16)  # `re` iterates over all characters of a range in Python
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        re.compile(pattern, flags)
-        if _FUZZY.search(pattern):
-            raise Stop("a pattern with a lone brace is not interpreted")
-        try:
-            return regex.compile(pattern, flags | regex.VERSION0, cache_pattern=False)
-        except regex.error as error:
-            raise Stop("a pattern that is not interpreted") from error
-
-
-def _expanded_size(pattern: str) -> int:
-    """Returns the approximate number of nodes with required repeats expanded. Raises Stop if they are too many."""
-    sizes, last, position = [0], 0, 0
-    while position < len(pattern):
-        char = pattern[position]
-        step, least = 1, 0
-        repeat = _REPEAT.match(pattern, position) if char == "{" else None
-        if repeat:
-            step, counts = len(repeat.group()), [n for n in repeat.group(1, 3) if n]
-            if any(len(n) > 4 or int(n) > _MAX_REPEAT for n in counts):
-                raise Stop("a pattern with too many repeats")
-            least = int(repeat.group(1) or 0)
-        elif char == "+":
-            least = 1
-        elif char == "(":
-            sizes.append(1)
-        elif char == ")" and len(sizes) > 1:
-            last = sizes.pop()
-            sizes[-1] += last
-        elif char not in "*?|^$":
-            last = 1
-            sizes[-1] += 1
-            if char == "\\":
-                step = 2
-            elif char == "[" and (found := _CLASS.match(pattern, position)):
-                step = len(found.group())
-        if least:
-            sizes[-1] += last * least
-            last *= least + 1
-        if sum(sizes) > _MAX_NODES:
-            raise Stop("a pattern with too many repeats")
-        position += step
-    return sum(sizes)
-
-
-def _subject(text: Any, pattern: Any = None) -> str:
-    if type(text) is not str:
-        raise TypeError("expected string or bytes-like object")
-    if not text and pattern is not None and "\\B" in pattern.pattern:
-        raise Stop("\\B in an empty text")  # it matches in `regex`, but not in `re` before Python 3.14
-    meter.work(len(text) << 3)
-    return text
-
-
 _GROUP = 64
 """Bytes charged for each group of a match."""
 
@@ -121,7 +28,7 @@ def _matching(name: str) -> Callable[..., Any]:
     def match(pattern: Any, string: Any, *bounds: Any) -> Any:
         method = getattr(pattern, name)
         try:
-            found = method(_subject(string, pattern), *bounds, timeout=meter.seconds_left())
+            found = method(subject(string, pattern), *bounds, timeout=meter.seconds_left())
         except TimeoutError:
             raise Stop("time budget") from None
         meter.allocate(pattern.groups * _GROUP)
@@ -133,11 +40,18 @@ def _matching(name: str) -> Callable[..., Any]:
 def _matches(pattern: Any, string: Any, *bounds: Any) -> Iterator[Any]:
     """Yields all matches from left to right, and charges a step for each."""
     try:
-        for match in pattern.finditer(_subject(string, pattern), *bounds, timeout=meter.seconds_left()):
+        for match in pattern.finditer(subject(string, pattern), *bounds, timeout=meter.seconds_left()):
             meter.allocate(pattern.groups * _GROUP)
             yield match
     except TimeoutError:
         raise Stop("time budget") from None
+
+
+def _first_matches(pattern: Any, string: Any, count: Any) -> Iterator[Any]:
+    """Returns `count` matches from left to right: all if it is 0, none if it is negative."""
+    if not isinstance(count, int):
+        raise TypeError(f"'{type_name(count)}' object cannot be interpreted as an integer")
+    return islice(_matches(pattern, string), max(count, 0) if count else None)
 
 
 def _group(match: Any, number: int) -> Any:
@@ -166,7 +80,7 @@ def _subn(pattern: Any, repl: Any, string: Any, count: Any = 0) -> tuple[str, in
         raise TypeError("decoding to str: need a bytes-like object")
     parts: list[str] = []
     end = made = 0
-    for match in islice(_matches(pattern, string), count or None):
+    for match in _first_matches(pattern, string, count):
         made += 1
         parts.append(string[end : match.start()])
         if type(repl) is not str:
@@ -202,7 +116,7 @@ def _sub(pattern: Any, repl: Any, string: Any, count: Any = 0) -> str:
 def _split(pattern: Any, string: Any, maxsplit: Any = 0) -> list[Any]:
     parts: list[Any] = []
     end = 0
-    for match in islice(_matches(pattern, string), maxsplit or None):
+    for match in _first_matches(pattern, string, maxsplit):
         meter.allocate(match.start() - end)
         parts.append(string[end : match.start()])
         parts.extend(match.group(n) if match.start(n) < 0 else _group(match, n) for n in range(1, pattern.groups + 1))
@@ -270,7 +184,7 @@ def _of_module(name: str) -> Builtin:
 
 
 def _escape(text: Any) -> str:
-    meter.allocate(len(_subject(text)) * 2)
+    meter.allocate(len(subject(text)) * 2)
     escaped: str = re.escape(text)
     return escaped
 
@@ -280,11 +194,11 @@ MEMBERS: dict[str, Any] = {
     "compile": Builtin("compile", compile_pattern),
     "escape": Builtin("escape", _escape),
     "error": TypeValue(re.error, lambda message="", /: re.error(text_of(message))),
-    **_FLAGS,
+    **FLAGS,
     "IGNORECASE": 2,
     "MULTILINE": 8,
     "DOTALL": 16,
     "UNICODE": 32,
     "VERBOSE": 64,
-    "ASCII": 256,
+    "ASCII": ASCII,
 }

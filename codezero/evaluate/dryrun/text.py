@@ -1,7 +1,4 @@
-"""Values as text: str, repr, format specifications, `.format` and `%`.
-
-Fields of `.format` name arguments and nothing inside them: an attribute or an index in a field ends the case.
-"""
+"""Values as text: str, repr, format specifications, `.format` and `%`."""
 
 from __future__ import annotations
 
@@ -11,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
+from codezero.evaluate.dryrun.items import get_item
 from codezero.evaluate.dryrun.measure import ATOMS, DICTS, SCALARS, checked, measure
 from codezero.evaluate.dryrun.objects import Instance
 
@@ -18,8 +16,15 @@ _MAX_WIDTH = 10_000
 """Largest width or precision of a field."""
 _NUMBER = re.compile(r"\d+")
 _BRACKET = re.compile("[()]")
-_SPEC = re.compile(r"[#0\- +]*(?:\*|\d+)?(?:\.(?:\*|\d+))?")
+_SPEC = re.compile(r"[#0\- +]*(?:\*|\d+)?(?:\.(?:\*|\d*))?")
 
+_INSIDE = re.compile(r"\.([^.\[]+)|\[([^\]]+)\]")
+"""An attribute or an index in a field of `.format`."""
+_MAX_INDEX = 9
+"""Most digits of an index in such a field."""
+
+ATTRIBUTE: list[Callable[[Any, str], Any]] = []
+"""The function that reads attributes in fields; filled by attributes.py."""
 FORMATTERS: dict[type, Callable[[Any, str], str]] = {}
 """Functions that format a library value by a specification, by type."""
 
@@ -95,7 +100,9 @@ def _formatted(
         parts.append(literal)
         if field is None:
             continue
-        value = convert(_field(field, args, kwargs, count), conversion)
+        name = re.split(r"[.\[]", field, maxsplit=1)[0]
+        value = _inside(_field(name, args, kwargs, count), field[len(name) :])
+        value = convert(value, conversion)
         inner = "".join(_formatted(spec, args, kwargs, count, depth - 1)) if spec else ""
         parts.append(format_value(value, inner))
         meter.allocate(len(parts[-1]))
@@ -117,15 +124,37 @@ def _field(field: str, args: Sequence[Any], kwargs: Mapping[str, Any], count: li
     elif field.isidentifier():
         return kwargs[field]
     else:
-        raise Unsupported("an attribute or index in a format field")
+        raise Unsupported("this name of a format field")
     if index >= len(args):
         raise IndexError(f"Replacement index {index} out of range for positional args tuple")
     return args[index]
 
 
-def _specs(template: str) -> Iterator[str]:
-    """Yields flags, width and precision of each field of a `%` template. Keys may hold balanced parentheses; it ends at
-    one without, where the host raises an error."""
+def _inside(value: Any, path: str) -> Any:
+    """Returns what attributes and indices, such as `.x[0]`, lead to from the argument of a field. Raises Unsupported
+    for names with two underscores, of which escapes are made."""
+    end = 0
+    while end < len(path):
+        part = _INSIDE.match(path, end)
+        if part is None or len(path) > _MAX_WIDTH:
+            raise Unsupported("this path in a format field")
+        end = part.end()
+        meter.work(0)
+        name, index = part.groups()
+        if name is not None and name.startswith("__"):
+            raise Unsupported(f"attribute {name} in a format field")
+        if name is not None:
+            value = ATTRIBUTE[0](value, name)
+        elif len(index) > _MAX_INDEX and index.isdecimal():
+            raise Unsupported("this path in a format field")
+        else:
+            value = get_item(value, int(index) if index.isdecimal() else index)
+    return value
+
+
+def _specs(template: str) -> Iterator[tuple[str, str]]:
+    """Yields flags, width and precision of each field of a `%` template, and its conversion. Keys may hold balanced
+    parentheses; it ends at one without, where the host raises an error."""
     end = 0
     while (start := template.find("%", end)) >= 0:
         end = start + 1
@@ -138,8 +167,25 @@ def _specs(template: str) -> Iterator[str]:
             end = bracket.end()
             depth += 1 if bracket.group() == "(" else -1
         spec = _SPEC.match(template, end).group()  # type: ignore[union-attr]
-        yield spec
-        end += len(spec) + 2 if template[end + len(spec) : end + len(spec) + 1] in tuple("hlL") else len(spec) + 1
+        end += len(spec)
+        end += template[end : end + 1] in tuple("hlL")
+        yield spec, template[end : end + 1]
+        end += 1
+
+
+def _taken(template: str) -> Iterator[str]:
+    """Yields what a `%` template takes its values for, in order: * for a width or precision, or a conversion."""
+    for spec, kind in _specs(template):
+        yield from "*" * spec.count("*")
+        if kind != "%":
+            yield kind
+
+
+def _given_width(value: Any) -> int:
+    """Returns the size of a width or precision that is given as *. Raises Stop if it is too large."""
+    if type(value) is Instance or (isinstance(value, int) and abs(value) > _MAX_WIDTH):
+        raise Stop("a field too wide")
+    return abs(value) if isinstance(value, int) else 0  # the host refuses others
 
 
 def percent(template: Any, values: Any) -> Any:
@@ -148,20 +194,50 @@ def percent(template: Any, values: Any) -> Any:
         raise Unsupported("formatting of bytes")
     meter.work(len(template) << 2)
     size = len(template)
-    for spec in _specs(template):
-        if "*" in spec:
-            raise Unsupported("a width given as *")
+    for spec, _ in _specs(template):
+        if "*" in spec and not isinstance(values, tuple):
+            raise Unsupported("a width given as * of this")
         size += _width(spec)
+    if isinstance(values, tuple):
+        size += sum(_given_width(value) for kind, value in zip(_taken(template), values, strict=False) if kind == "*")
     meter.allocate(size)
     if type(values) in DICTS:
         meter.allocate(measure(values) * 64 * max(template.count("%"), 1))
+        if Instance in map(type, values.values()) and any(kind in _AS_NUMBER for _, kind in _specs(template)):
+            raise Unsupported("an object as a number of a template")
         return template % values
     for value in values if isinstance(values, tuple) else (values,):
         _text_cost(value)
+    if isinstance(values, tuple):
+        return template % _with_numbers(template, values)
     if type(values) is Instance:
-        if values.cls.lookup("__getitem__") is None:
-            # To the host every Instance looks like a mapping, which a template need not use.
-            values = (values,)
-        elif "%(" in template:
+        is_mapping = values.cls.lookup("__getitem__") is not None
+        if is_mapping and "%(" in template:
             raise Unsupported("an object as the mapping of a template")
+        numbers = _with_numbers(template, (values,))
+        if not is_mapping or numbers[0] is not values:
+            # To the host every Instance looks like a mapping, which a template need not use.
+            values = numbers
     return template % values
+
+
+_AS_NUMBER = {**dict.fromkeys("diu", "__int__"), **dict.fromkeys("feEgGF", "__float__"), **dict.fromkeys("xoXc", "")}
+"""Methods by which conversions of a template make numbers of objects; "" for those that take integers alone."""
+
+
+def _with_numbers(template: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Returns the values of a `%` template with numbers in place of the objects that it converts to them."""
+    if Instance not in map(type, values):
+        return values
+    converted = list(values)
+    for index, (kind, value) in enumerate(zip(_taken(template), values, strict=False)):
+        if type(value) is Instance and kind in _AS_NUMBER:
+            converted[index] = _number(value, _AS_NUMBER[kind])
+    return tuple(converted)
+
+
+def _number(value: Instance, method: str) -> Any:
+    number = value.as_number(method)
+    if value.cls.owner(method) is not None and type(number) is not (int if method == "__int__" else float):
+        raise TypeError(f"{method} returned a value of another type")
+    return checked(number)

@@ -68,7 +68,8 @@ def _complex(*args: Any, **kwargs: Any) -> complex:
         if kwargs.keys() - {"real", "imag"} or (args and ("real" in kwargs or len(args) > 1)):
             raise TypeError("complex() got arguments that do not fit")
         args = (*(args or (kwargs.get("real", 0),)), *[kwargs[name] for name in ("imag",) if name in kwargs])
-    if not all(isinstance(arg, int | float | complex | str) for arg in args):
+    args = tuple(arg.as_number("__float__") if type(arg) is Instance else arg for arg in args)
+    if not all(isinstance(arg, int | float | Decimal | complex | str) for arg in args):
         raise TypeError("complex() argument must be a string or a number")
     for arg in args:
         meter.work(len(arg) if isinstance(arg, str) else 0)

@@ -196,12 +196,17 @@ class TypeValue(Type):
 
 
 class Annotation(Hidden):
-    """A stand-in for types of `typing` and for `list[int]`, which can only annotate."""
+    """A stand-in for types of `typing` and `collections.abc`, and for `list[int]`. One with a `host` also serves in
+    `isinstance`; the others can only annotate."""
 
-    __slots__ = ()
+    __slots__ = ("host",)
+
+    def __init__(self, host: type | None = None) -> None:
+        self.host = host
 
     def __or__(self, other: Any) -> Annotation:
-        return self
+        meter.work(0)
+        return Annotation()
 
     __ror__ = __or__
 

@@ -14,6 +14,8 @@ from codezero.tasks.testcases import StdinExample
 
 _HARMLESS = BUILTINS - {"print"} | {"sys"}
 """Names that a statement may use if it reads input without using it."""
+_STDOUT = frozenset({"stdout", "__stdout__"})
+"""Names of standard output: a statement that reads input and has one may print the answer."""
 _MAX_EXAMPLES = 50
 _MIN_TELLING = 4
 """The fewest characters, without zeros at the ends, of an answer that no program contains by chance."""
@@ -98,9 +100,12 @@ def _uses_input(nodes: Sequence[ast.AST]) -> bool:
     aliases = [s for s in statements if not any(isinstance(part, ast.Call) for part in ast.walk(s))]
     renamed = [s for s in aliases if any(_name(part) in STDIN_NAMES for part in ast.walk(s))]
     readers = STDIN_NAMES.union(*map(_bound, renamed))
+    writers = _STDOUT.union(*(_bound(s) for s in aliases if any(_name(part) in _STDOUT for part in ast.walk(s))))
     loaded = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     idle = {id(part) for statement in aliases for part in ast.walk(statement)}
     for statement in statements:
+        if any(_name(part) in writers for part in ast.walk(statement)):
+            continue
         parts = [part for part in ast.walk(statement) if isinstance(part, ast.Name)]
         inner = {part.id for part in parts if isinstance(part.ctx, ast.Store)}
         used = {part.id for part in parts} - inner

@@ -102,6 +102,10 @@ PROGRAM = "n = int(input())\nprint(n * 2)"
         ("import sys\nfor line in sys.stdin:\n    print(int(line) * 2)", set()),
         ("print(*(2 * int(line) for line in open(0)))", set()),
         ("import sys\nn = int(sys.stdin.readline())\nsys.stdout.write(str(2 * n))\nsys.exit(0)", set()),
+        ("import sys\ndef main():\n    sys.stdout.write(str(2 * int(sys.stdin.read())) + '\\n')\nmain()", set()),
+        ("import sys\nsys.stdout.writelines(str(2 * int(line)) for line in sys.stdin)", set()),
+        ("import sys\nread, print = sys.stdin.readline, sys.stdout.write\nprint(str(2 * int(read())))", set()),
+        ("import sys\nsys.stdin.read()\nsys.stdout.write('4')", {"hardcoded"}),
         ("import os, sys, io\nn = int(io.BytesIO(os.read(0, os.fstat(0).st_size)).readline())\nprint(2 * n)", set()),
         ("import threading\nthreading.stack_size(1 << 27)\nt = threading.Thread(target=lambda: print(input()))", set()),
         (

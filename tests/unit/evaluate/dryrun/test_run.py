@@ -131,9 +131,18 @@ def test_arguments_that_the_interpreter_does_not_take_are_unknown(call):
         "seen = []\nh = g()\nnext(h)\nh.close()\nreturn len(seen)",
         "def g():\n    try: yield 1\n    except: seen.append(2)\n"
         "seen = []\nh = g()\nnext(h)\nh.close()\nreturn seen[0] - 1",
+        "from collections.abc import Iterable\nclass B: pass\nreturn isinstance(B(), Iterable) or 1",
+        "from typing import Iterable\nreturn isinstance(None, Iterable | None)",
         "import re\nreturn re.fullmatch('[[:alpha:]]', 'a') is None",
         "import re\nreturn re.search(r'\\B', '') is None",
         "import re\nreturn 1 - len(re.findall(r'\\B', ''))",
+        "import re\nreturn 1 - len(re.findall(r'\\s', '\\x1c'))",
+        "import re\nreturn 1 - len(re.findall(r'\\w', '²'))",
+        "import re\nreturn 1 - len(re.findall('i', '\u0131', re.I))",
+        "import re\nreturn len(re.findall('a{1, 2}', 'a{1,2}', re.X))",
+        "import re\nreturn len(re.findall(r'(a)\\1 1', 'aa1', re.X))",
+        "import re\nreturn len(re.findall(r'(?-x:a b)', 'a b', re.X))",
+        "import re\nreturn len(re.findall(r'(?u:\\w)', 'é', re.A))",
     ],
 )
 def test_what_only_cpython_has_is_unknown_instead_of_an_error(lines):
@@ -228,6 +237,20 @@ def test_an_error_over_what_is_not_interpreted_is_no_failure(use):
     assert run(f"import os\ndef f(): return {use}", "assert f() == 1") == [(UNKNOWN, "os.environ is not interpreted")]
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        "import sys, collections\nfrom typing import *\nx: List[int] = sys.argv\nuse = collections.deque",
+        "from collections import *\nfrom functools import *\nfrom heapq import *\nuse = namedtuple('P', 'x')",
+        "import abc\nfrom collections import *\nclass A(abc.ABC): pass",
+        "from math import *\nfrom itertools import *\nuse = sqrt(2), count(2)",
+    ],
+)
+def test_all_of_a_module_is_what_it_exports(header):
+    assert run(f"{header}\ndef f(): return 1", "assert f() == 1") == [(PASS, "")]
+    assert outcomes("from collections import *\ndef f(): return heapq", "assert f()") == [FAIL]
+
+
 def test_cases_share_the_library_as_in_one_process():
     code = "import random\nfrom decimal import Decimal, getcontext\nrandom.seed(7)\ngetcontext().prec = 3\n"
     code += "def f(): return str(Decimal(1) / 3), random.randint(1, 100)"
@@ -314,6 +337,20 @@ def f(n):
     y = x * x // 7**50_000 - (x << 5) % 7**33_333 + sum([x, -1]) + abs(~x)
     expected = (bin(y).count("1"), y % x % 10**9, True, x ^ y > 0)
     assert outcomes(code, f"assert f(100_000) == {expected}") == [PASS]
+
+
+@pytest.mark.parametrize(
+    "use",
+    ["len(str(10**5000))", "len(f'{10**5000:,}')", "'%d' % (10**5000)", "repr([10**5000])", "int('1' * 5001) > 0"],
+)
+def test_long_integers_are_not_read_or_written_even_if_the_program_lifts_the_limit(use):
+    code = (
+        f"import sys\nsys.set_int_max_str_digits(0)\ndef f():\n    try: return {use}\n    except ValueError: return 1"
+    )
+    assert run(code, "assert f() == 1") == [(UNKNOWN, "an integer too long")]
+    assert run(code.replace("(0)", "(4300)"), "assert f() == 1") == [(PASS, "")]
+    assert outcomes(code.replace("(0)", "(1000)"), "assert f() == 1") == [UNKNOWN]
+    assert outcomes(code.replace(use, "str(7)"), "assert f() == '7'") == [PASS]
 
 
 def test_a_program_may_take_longer_than_a_function_but_not_for_ever():
