@@ -24,6 +24,8 @@ _UNSURE_CALLS = 50
 NEAR_LIMIT = RECURSION_LIMIT - _UNSURE_CALLS
 MAX_DEPTH = 21_000
 """Most nested calls, also for a program that sets a higher recursion limit."""
+IN_SOLUTION, IN_TEST, IN_COMPARISON = range(3)
+"""Whose code runs: the solution's, a test's, or an operator or condition of a test."""
 OUT_OF_STEPS = "step budget"
 OUT_OF_TIME = "time budget"
 
@@ -138,7 +140,8 @@ class Meter:
         self.given = stdin
         self.depth = 0
         self.nested = 0
-        self.judging = False
+        self.judging = IN_SOLUTION
+        """Whose code runs, which tells whether methods of the solution's classes may decide comparisons."""
         self.unsure = ""
         self.derived = False
         """True if the case made an instance of a class derived from a builtin type, which few functions here take."""

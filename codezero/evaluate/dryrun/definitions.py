@@ -30,13 +30,13 @@ def function_maker(unit: Unit, node: FunctionNode | ast.Lambda, name: str) -> Ex
         tuple(inner.scope.mangled(param.arg) for param in arguments.kwonlyargs),
         arguments.kwarg is not None,
     )
-    code.fixed = unit.is_library
+    code.fixed, code.judging = unit.is_library, unit.judging
     if isinstance(node, ast.Lambda):
         value = inner.expression(node.body)
         code.body = lambda frame: (value(frame),)
     elif has_yield(node):
         code.is_generator = True
-        code.body = _driver(generator_block(inner, node.body))
+        code.body = _driver(generator_block(inner, node.body), code.judging)
     else:
         code.body = inner.block(node.body)
     used = len(params) + code.vararg + len(code.keyword_only) + code.kwarg
@@ -65,8 +65,9 @@ def function_maker(unit: Unit, node: FunctionNode | ast.Lambda, name: str) -> Ex
     return make
 
 
-def _driver(block: Yielding) -> Yielding:
-    """Wraps the body of a generator function: it counts as a call in progress while it runs, as in CPython."""
+def _driver(block: Yielding, judging: int | None) -> Yielding:
+    """Wraps the body of a generator function: it counts as a call in progress while it runs, as in CPython, and
+    `meter.judging` is its own."""
 
     def drive(frame: Frame) -> Generator[Any, Any, Any]:
         body = block(frame)
@@ -74,12 +75,15 @@ def _driver(block: Yielding) -> Yielding:
         given: Any = None
         while True:
             meter.enter()
+            before = meter.judging
+            meter.judging = before if judging is None else judging
             try:
                 item = resume(given)
             except StopIteration as end:
                 return None if end.value is None else end.value[0]
             finally:
                 meter.depth -= 1
+                meter.judging = before
             try:
                 given = yield item
                 resume = body.send

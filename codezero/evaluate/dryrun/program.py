@@ -9,7 +9,7 @@ from time import thread_time
 from typing import Any
 
 from codezero.evaluate.dryrun.apart import apart
-from codezero.evaluate.dryrun.budget import OUT_OF_TIME, Budget, Cheat, DepthError, Stop, meter
+from codezero.evaluate.dryrun.budget import IN_TEST, OUT_OF_TIME, Budget, Cheat, DepthError, Stop, meter
 from codezero.evaluate.dryrun.compiler import Statement, Unit
 from codezero.evaluate.dryrun.errors import PROGRAM_ERRORS, Raised, check_host_call
 from codezero.evaluate.dryrun.flow import Unequal
@@ -127,6 +127,7 @@ class Program:
             if tree is None:
                 raise Stop("the tests' setup does not parse")
             self._setup = Unit(self._test_names, self._names, judges=True).block(tree.body)
+        meter.judging = IN_TEST
         self._setup([None])
         self._names.update(self._test_names)
 
@@ -177,6 +178,7 @@ class Program:
         if tree is None:
             raise Stop("the test does not parse")
         own_builtins = self._subjects(tree)
+        meter.judging = IN_TEST
         Unit(self._test_names, self._names, judges=True, own_builtins=own_builtins).block(tree.body)([None])
 
     def _subjects(self, tree: ast.Module) -> frozenset[str]:
