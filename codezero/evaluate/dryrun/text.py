@@ -13,6 +13,7 @@ from typing import Any
 from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
 from codezero.evaluate.dryrun.measure import ATOMS, DICTS, SCALARS, checked, measure
 from codezero.evaluate.dryrun.objects import Instance
+from codezero.evaluate.dryrun.order import text_in_order
 
 _MAX_WIDTH = 10_000
 """Largest width or precision of a field."""
@@ -28,6 +29,8 @@ def text_of(value: Any) -> str:
     """Returns str(value)."""
     if type(value) is str:
         return value
+    if type(value) in (set, frozenset):
+        return repr_of(value)
     _text_cost(value)
     return str(value)
 
@@ -43,7 +46,7 @@ def _text_cost(value: Any) -> None:
 def repr_of(value: Any) -> str:
     """Returns repr(value)."""
     meter.allocate(measure(value) * 64)
-    return repr(value)
+    return text_in_order(value) if type(value) in (set, frozenset) else repr(value)
 
 
 def _width(spec: str) -> int:
