@@ -99,6 +99,22 @@ def _named_tuple(name: str, bases: list[Any], namespace: dict[str, Any], annotat
     return NamedTuple(name, fields, defaults, namespace, NAMED_TUPLE)
 
 
+class _EnumNames(dict[str, Any]):
+    """The names that the body of an enumeration binds. Raises TypeError like CPython where one is bound again."""
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        both = (value, self.get(name))
+        if name in self and not name.startswith("_") and not all(isinstance(one, _NO_MEMBERS) for one in both):
+            raise TypeError(f"{name!r} already defined")
+        super().__setitem__(name, value)
+
+
+def names_of_body(bases: Iterable[Any]) -> dict[str, Any]:
+    """Returns the empty namespace of the body of a class with these bases."""
+    is_enum = any(type(base) is Class and base.members is not None for base in bases)
+    return _EnumNames() if is_enum else {}
+
+
 def _make_members(cls: Class) -> None:
     """Makes the members of an enumeration from the names that its body binds; equal values are aliases of the first."""
     cls.members, last = {}, 0

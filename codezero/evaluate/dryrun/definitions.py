@@ -7,7 +7,7 @@ from collections.abc import Generator
 from typing import Any
 
 from codezero.evaluate.dryrun.budget import Unsupported, meter
-from codezero.evaluate.dryrun.class_kinds import ABC, make_class
+from codezero.evaluate.dryrun.class_kinds import ABC, make_class, names_of_body
 from codezero.evaluate.dryrun.compiler import BREAK, CONTINUE, STATEMENTS, Expression, Statement, Unit, refusal_of
 from codezero.evaluate.dryrun.errors import PROGRAM_ERRORS
 from codezero.evaluate.dryrun.generators import Yielding, generator_block
@@ -134,11 +134,11 @@ def _class(unit: Unit, node: ast.ClassDef) -> Statement:
             if keyword != "metaclass" or part(frame) is not ABC:
                 raise Unsupported("a class with keywords")
             parents.append(ABC)
-        namespace: dict[str, Any] = {}
+        namespace = names_of_body(parents)
         annotated: dict[str, bool] = {}
         own: Frame = [frame, namespace, None, annotated]
         body(own)
-        value: Any = make_class(name, parents, namespace, annotated, trusted, qualname)
+        value: Any = make_class(name, parents, dict(namespace), annotated, trusted, qualname)
         own[2] = value
         for decorator in reversed(applied):
             value = decorator(value)

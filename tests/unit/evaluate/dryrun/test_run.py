@@ -53,7 +53,14 @@ def test_what_cpython_does_not_compile_fails_every_case(code):
      "try: pass\n    except: pass\n    except ValueError: pass", "from __future__ import braces",
      "match x:\n        case _: pass\n        case 1: pass", "match x:\n        case y | 1: pass",
      "match x:\n        case [a, a]: pass", "match x:\n        case {'k': a, **a}: pass",
-     "match x:\n        case (_ as b): pass\n        case 1: pass"],
+     "match x:\n        case (_ as b): pass\n        case 1: pass", "match x:\n        case 1 | y: pass",
+     "match x:\n        case [a, 1] | [1, b]: pass", "match x:\n        case [1, (3 | [a])]: pass",
+     "match x:\n        case [a] | [a, a]: pass",
+     "match x:\n        case {'a': 1, 'a': 2}: pass", "match x:\n        case {1: 1, True: y}: pass",
+     "match x:\n        case {-1: 1, -1.0: 2}: pass", "match x:\n        case {f'a': 1}: pass",
+     "match x:\n        case A(__debug__=1): pass", "__debug__ = 1", "del __debug__", "x.__debug__ = 1",
+     "def __debug__(): pass", "lambda __debug__: 1", "f(__debug__=1)", "import __debug__", "import os as __debug__",
+     "for __debug__ in x: pass", "try: pass\n    except ValueError as __debug__: pass"],
 )  # fmt: skip
 def test_functions_that_cpython_does_not_compile_fail_every_case_without_being_called(body):
     code = f"x = 1\ndef g():\n    {body}\ndef f(x):\n    return x"
@@ -80,6 +87,8 @@ def test_a_future_import_after_the_docstring_is_right():
     "body",
     ["global x\n    x = 1", "try: pass\n    except ValueError: pass\n    except: pass",
      "match x:\n        case y if y > 1: pass\n        case [a, b] | (b, a): pass\n        case 1 | _: pass",
+     "match x:\n        case {A.b: 1, A.b: 2} | {'a': 1, 'b': 2, -1: 3, 1 + 2j: 4}: pass", "print(__debug__)",
+     "import __debug__ as a",
      "async def h():\n        await g()\n        async with g(): pass"],
 )  # fmt: skip
 def test_functions_that_cpython_compiles_are_no_syntax_errors(body):
