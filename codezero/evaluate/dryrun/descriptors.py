@@ -76,18 +76,18 @@ class Super(Hidden):
 class Cached(Hidden):
     """A function that caches its results, like `lru_cache` without a limit."""
 
-    __slots__ = ("charge", "function", "results")
+    __slots__ = ("function", "key", "results")
 
-    def __init__(self, function: Any, charge: Callable[[Any], Any]) -> None:
-        """`charge` is called with the arguments before they are hashed."""
+    def __init__(self, function: Any, key: Callable[[tuple[Any, ...], dict[str, Any]], Any]) -> None:
+        """`key` gives the key of positional and named arguments, and charges for hashing it."""
         if not callable(function):
             raise TypeError("the first argument must be callable")
-        self.function, self.charge = function, charge
+        self.function, self.key = function, key
         self.results: dict[Any, Any] = {}
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        key = (*args, *kwargs.items()) if kwargs else args
-        found = self.results.get(self.charge(key), _MISSING)
+        key = self.key(args, kwargs)
+        found = self.results.get(key, _MISSING)
         if found is _MISSING:
             found = self.results[key] = self.function(*args, **kwargs)
         return found
