@@ -66,6 +66,8 @@ def _extreme(function: Callable[..., Any]) -> Callable[..., Any]:
     def choose(*args: Any, **kwargs: Any) -> Any:
         if kwargs.keys() - {"key", "default"}:
             raise TypeError(f"{function.__name__}() got an unexpected keyword argument")
+        if not args:
+            raise TypeError(f"{function.__name__} expected at least 1 argument, got 0")
         if len(args) == 1:
             args = (args[0] if type(args[0]) is range else to_list(args[0]),)
             if type(args[0]) is range:
