@@ -109,7 +109,7 @@ def _of_instance(value: Instance, name: str) -> Any:
     if found is not _MISSING:
         return _bound(found, value, value.cls)
     if name == "__class__":
-        return value.cls
+        return type_of(value)
     if name == "args" and value.cls.error is not None:
         return value.args
     if value.data is not None and name in METHODS[type(value.data)]:

@@ -258,7 +258,7 @@ def type_of(value: Any) -> Any:
     """Returns type(value)."""
     kind = type(value)
     if kind is Instance:
-        return value.cls
+        return value.cls if value.cls is not _plain_object else TYPES["object"]
     if kind is NamedTupleValue:
         return value.kind
     if kind in (Class, TypeValue):

@@ -128,6 +128,12 @@ def test_arguments_that_the_interpreter_does_not_take_are_unknown(call):
     assert outcomes(code, "assert f() == 1") == outcomes(caught, "assert f() == 1") == [UNKNOWN]
 
 
+@pytest.mark.parametrize("text", ["repr(re.I)", "str(re.I | re.M)", "f'{re.ASCII}'", "'%s' % re.S", "str([re.I & 2])"])
+def test_the_text_of_a_flag_is_unknown(text):
+    assert outcomes(f"import re\ndef f(): return {text}", "assert f() == '2'") == [UNKNOWN]
+    assert outcomes("import re\ndef f(): return re.I | re.M", "assert f() == 10") == [PASS]
+
+
 @pytest.mark.parametrize(
     "lines",
     [
