@@ -8,6 +8,7 @@ from typing import Any
 
 from codezero.evaluate.dryrun.attributes import get_attribute
 from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
+from codezero.evaluate.dryrun.classes import Class
 from codezero.evaluate.dryrun.compiler import EXPRESSIONS, Expression, Unit, refusal_of
 from codezero.evaluate.dryrun.definitions import function_maker
 from codezero.evaluate.dryrun.descriptors import BoundMethod, Super
@@ -191,7 +192,7 @@ def _super(unit: Unit) -> Expression:
 
     def make(frame: Frame) -> Super:
         instance = frame[1]
-        if type(instance) is not Instance:
+        if type(instance) not in (Instance, Class):
             raise Unsupported("super() of anything but an object")
         return Super(frame[0][2], instance)
 

@@ -74,7 +74,11 @@ def make_class(
             raise Unsupported("a class with these bases")
         if type(base) is Class and base.members:
             raise TypeError(f"<enum '{name}'> cannot extend <enum '{base.name}'>")
+        if type(base) is Class and base.lookup("__init_subclass__") is not None:
+            raise Unsupported("__init_subclass__")
     cls = Class(name, parents, namespace, trusted, qualname)
+    if cls.maker() is not None and (cls.builtin is not None or cls.members is not None):
+        raise Unsupported("__new__ of a class that derives from the library's")
     if cls.members is not None:
         _make_members(cls)
     if ABC in cls.mro:

@@ -63,13 +63,17 @@ class Super(Hidden):
 
     __slots__ = ("cls", "instance")
 
-    def __init__(self, cls: Class, instance: Instance) -> None:
-        if cls not in instance.cls.mro:
-            raise TypeError("super(type, obj): obj must be an instance or subtype of type")
+    def __init__(self, cls: Class, instance: Instance | Class) -> None:
+        """`instance` is a class in `__new__` and in class methods."""
         self.cls, self.instance = cls, instance
+        if cls not in self._mro():
+            raise TypeError("super(type, obj): obj must be an instance or subtype of type")
+
+    def _mro(self) -> tuple[Class, ...]:
+        return self.instance.cls.mro if type(self.instance) is Instance else self.instance.mro  # type: ignore[union-attr]
 
     def bases(self) -> tuple[Class, ...]:
-        mro = self.instance.cls.mro
+        mro = self._mro()
         return mro[mro.index(self.cls) + 1 :]
 
 

@@ -59,6 +59,7 @@ from codezero.evaluate.dryrun.values import Annotation, Builtin, Generic, Opaque
 def _copy(value: Any) -> Any:
     kind = type(value)
     if kind is Instance:
+        _plainly_copied(value)
         meter.allocate(getsizeof(value.attrs))
         new = Instance(value.cls, value.args, _copy(value.data))
         new.attrs = dict(value.attrs)
@@ -69,6 +70,12 @@ def _copy(value: Any) -> Any:
     if kind in ATOMS or kind in (tuple, frozenset, range, NamedTupleValue):
         return value
     raise Unsupported("a copy of this value")
+
+
+def _plainly_copied(value: Instance) -> None:
+    """Raises Unsupported for an object whose class has methods that `copy` calls."""
+    if value.cls.lookup("__new__") is not None or value.cls.lookup("__getattr__") is not None:
+        raise Unsupported("a copy of this value")
 
 
 def _deepcopy(value: Any, memo: Any = None) -> Any:
@@ -96,6 +103,7 @@ def _copied(value: Any, memo: dict[int, Any]) -> Any:
         for key, item in list(value.items()):
             new[_copied(key, memo)] = _copied(item, memo)
     elif kind is Instance:
+        _plainly_copied(value)
         new = memo[id(value)] = Instance(value.cls, value.args)
         new.data = _copied(value.data, memo)
         for name, item in list(value.attrs.items()):

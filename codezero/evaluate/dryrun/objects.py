@@ -32,7 +32,8 @@ DEFINABLE = frozenset(
     (*BINARY, *ORDER, *UNARY, "__init__", "__eq__", "__ne__", "__hash__", "__bool__", "__len__", "__str__", "__repr__",
      "__iter__", "__next__", "__contains__", "__getitem__", "__setitem__", "__delitem__", "__call__", "__doc__",
      "__reversed__", "__enter__", "__exit__", "__int__", "__float__", "__round__", "__floor__", "__ceil__",
-     "__divmod__", "__rdivmod__", "__missing__", "__post_init__", "__slots__", "__match_args__")
+     "__divmod__", "__rdivmod__", "__missing__", "__post_init__", "__slots__", "__match_args__", "__format__",
+     "__getattr__", "__index__", "__init_subclass__", "__new__")
 )  # fmt: skip
 """Dunder names that a class body may bind; a class that binds another is not interpreted."""
 OF_DATA: dict[str, Callable[..., Any]] = {}
@@ -78,10 +79,17 @@ class Instance:
 
     def as_number(self, name: str, *others: Any) -> Any:
         """Returns the value for int(), float(), round() and the like: its method's result, its data, or the
-        instance."""
+        instance. Raises Unsupported for a class that only defines `__index__`."""
         if self.cls.owner(name) is not None:
             return self.invoke(name, *others)
+        if self.cls.owner("__index__") is not None:
+            raise Unsupported("__index__ of an object")
         return self if self.data is None else self.data
+
+    def __index__(self) -> int:
+        if self.cls.owner("__index__") is not None:
+            raise Unsupported("__index__ of an object")
+        raise TypeError(f"'{self.cls.name}' object cannot be interpreted as an integer")
 
     def __eq__(self, other: object) -> Any:
         meter.work(0)  # the host may compare many in one call

@@ -61,6 +61,11 @@ def _width(spec: str) -> int:
 
 def format_value(value: Any, spec: Any = "", /) -> str:
     """Returns format(value, spec)."""
+    if type(value) is Instance and type(spec) is str and value.cls.owner("__format__") is not None:
+        text = value.invoke("__format__", spec)
+        if type(text) is not str:
+            raise TypeError("__format__ must return a str")
+        return text
     if not spec:
         return text_of(value)
     meter.allocate(_width(spec) + (len(value) if type(value) is str else 0))

@@ -7,7 +7,7 @@ from collections import Counter, OrderedDict
 from typing import Any
 
 from codezero.evaluate.dryrun.budget import DepthError, Stop, Unsupported, meter
-from codezero.evaluate.dryrun.classes import Class
+from codezero.evaluate.dryrun.classes import Class, new_object
 from codezero.evaluate.dryrun.library_decimal import Decimal
 from codezero.evaluate.dryrun.measure import (
     SCALARS,
@@ -235,6 +235,7 @@ COLLECTIONS["OrderedDict"].attrs["fromkeys"] = Builtin(
 )
 
 
+TYPES["object"].attrs["__new__"] = Builtin("__new__", new_object)
 for _kind in (bytes, bytearray):
     TYPES[_kind.__name__].attrs["fromhex"] = _from_hex(_kind)
 

@@ -128,6 +128,23 @@ def test_arguments_that_the_interpreter_does_not_take_are_unknown(call):
     assert outcomes(code, "assert f() == 1") == outcomes(caught, "assert f() == 1") == [UNKNOWN]
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "class A:\n    def __index__(self): return 1\ndef f(): return [1, 2][A()]",
+        "class A:\n    def __index__(self): return 1\ndef f():\n    try: [0] * A()\n    except TypeError: return 2",
+        "class A:\n    def __index__(self): return 1\ndef f(): return int(A())",
+        "class A:\n    def __init_subclass__(cls): pass\nclass B(A): pass\ndef f(): return 2",
+        "class A(dict):\n    def __new__(cls): return 2\ndef f(): return A()",
+        "import copy\nclass A:\n    def __getattr__(self, name): return 2\ndef f(): return copy.copy(A()).x",
+        "import copy\nclass A:\n    def __new__(cls): return object.__new__(cls)\ndef f(): return copy.copy(A()) and 2",
+        "class A:\n    def __setattr__(self, name, value): pass\ndef f(): return 2",
+    ],
+)
+def test_special_methods_that_are_not_interpreted_are_unknown_where_they_would_be_called(lines):
+    assert outcomes(lines, "assert f() == 2") == [UNKNOWN]
+
+
 @pytest.mark.parametrize("text", ["repr(re.I)", "str(re.I | re.M)", "f'{re.ASCII}'", "'%s' % re.S", "str([re.I & 2])"])
 def test_the_text_of_a_flag_is_unknown(text):
     assert outcomes(f"import re\ndef f(): return {text}", "assert f() == '2'") == [UNKNOWN]
