@@ -133,6 +133,8 @@ class Class(Type):
         return instance
 
     def __repr__(self) -> str:
+        if self.is_library:
+            raise Unsupported("the text of a class of the library")
         return f"<class '__main__.{self.qualname}'>"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Generator
 from typing import Any
 
@@ -107,12 +108,16 @@ def _annotations(unit: Unit, node: ast.FunctionDef) -> list[Expression]:
 def _function(unit: Unit, node: ast.FunctionDef) -> Statement:
     make, store = function_maker(unit, node, node.name), unit.store(node.name)
     decorators, annotations = unit.expressions(node.decorator_list), _annotations(unit, node)
+    text = ast.get_docstring(node, clean=False)
+    is_plain = text is None or "\n" not in text or sys.version_info < (3, 13)  # which takes the indentation off
 
     def define(frame: Frame) -> None:
         applied = [decorator(frame) for decorator in decorators]
         value: Any = make(frame)
         for annotation in annotations:
             annotation(frame)
+        if is_plain:
+            value.attrs["__doc__"] = text
         for decorator in reversed(applied):
             value = decorator(value)
         store(frame, value)

@@ -32,6 +32,7 @@ import string
 import struct
 import sys
 import threading
+import types
 import typing
 from sys import getsizeof
 from types import ModuleType
@@ -222,6 +223,7 @@ MODULES: dict[str, Module] = {
         _module(threading, {}),
         _module(queue, {}),
         _module(fractions, {}),
+        _module(types, {}),
     )
 }
 

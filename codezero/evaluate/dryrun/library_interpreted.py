@@ -9,7 +9,7 @@ from codezero.evaluate.dryrun.budget import Stop, Unsupported
 from codezero.evaluate.dryrun.classes import Class
 from codezero.evaluate.dryrun.descriptors import CachedProperty
 from codezero.evaluate.dryrun.interpreted import library
-from codezero.evaluate.dryrun.interpreted_sources import CHAIN_MAP, CONTEXTLIB, QUEUE, THREADING
+from codezero.evaluate.dryrun.interpreted_sources import CHAIN_MAP, CONTEXTLIB, NAMESPACE, QUEUE, THREADING
 from codezero.evaluate.dryrun.library import MODULES
 from codezero.evaluate.dryrun.library_decimal import Decimal
 from codezero.evaluate.dryrun.library_fractions import FRACTIONS
@@ -107,6 +107,8 @@ def load() -> None:
         "_ask": Builtin("ask", lambda value, other, name, /: value.cls.lookup(name)(value, other)),
         "_first_order": Builtin("first", _first_order),
     }
+    names_of = Builtin("names", lambda value, /: value.attrs)
+    MODULES["types"].members.update(library(NAMESPACE, {"_names": names_of}))
     MODULES["contextlib"].members.update(library(CONTEXTLIB, {}))
     waits = {"_wait_for_ever": Builtin("wait", _wait_for_ever)}
     MODULES["threading"].members.update(library(THREADING, dict(waits)))

@@ -240,6 +240,15 @@ for _kind in (bytes, bytearray):
     TYPES[_kind.__name__].attrs["fromhex"] = _from_hex(_kind)
 
 
+def _int_from_bytes(source: Any, byteorder: Any = "big", *, signed: Any = False) -> int:
+    if isinstance(source, int | str):
+        raise TypeError(f"cannot convert '{type_name(source)}' object to bytes")
+    return checked(int.from_bytes(_bytes(source), byteorder, signed=bool(signed)))  # type: ignore[no-any-return]
+
+
+TYPES["int"].attrs["from_bytes"] = Builtin("from_bytes", _int_from_bytes)
+
+
 def _maketrans(*args: Any) -> dict[int, Any]:
     for arg in args:
         meter.allocate(len(arg) << 7)
