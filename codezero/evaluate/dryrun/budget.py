@@ -89,7 +89,6 @@ class Meter:
     """Counts down the budget of one case, and holds the state of the case."""
 
     __slots__ = (
-        "by_chance",
         "case",
         "deadline",
         "depth",
@@ -109,6 +108,7 @@ class Meter:
         "reordered",
         "steps",
         "test_names",
+        "unordered",
         "unsure",
     )
 
@@ -117,7 +117,7 @@ class Meter:
         """Names that occur in the tests. A class among them is part of the task; others are the solution's own."""
         self.case = 0
         """The number of cases started in this process."""
-        self.by_chance = self.reordered = False
+        self.unordered = self.reordered = False
         """Whether the program took items of a set whose order depends on chance, and whether that order is reversed."""
         self.new_process(0)
         self.start(Budget(), 0.0)

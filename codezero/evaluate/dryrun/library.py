@@ -40,6 +40,7 @@ from typing import Any
 
 from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
 from codezero.evaluate.dryrun.class_kinds import ABC_MODULE, ENUM_MODULE
+from codezero.evaluate.dryrun.integers import Flag
 from codezero.evaluate.dryrun.library_data import ARRAY, JSON, STRUCT
 from codezero.evaluate.dryrun.library_dataclasses import DATACLASSES
 from codezero.evaluate.dryrun.library_decimal import DECIMAL
@@ -206,7 +207,7 @@ MODULES: dict[str, Module] = {
         _module(itertools, ITERTOOLS),
         _module(math, MATH),
         _module(operator, OPERATOR),
-        _module(re, RE),
+        _module(re, {name: Flag(value) if type(value) is int else value for name, value in RE.items()}),
         _module(statistics, STATISTICS),
         _module(string, _STRING),
         _module(os, OS),

@@ -30,7 +30,7 @@ def in_order(table: Collection[Any]) -> Collection[Any]:
     """Returns the items of a set in the order of this run, and notes that there may be another."""
     if len(table) < 2 or all(map(_is_fixed, islice(table, _LOOKED_AT))):
         return table
-    meter.by_chance = True
+    meter.unordered = True
     if not meter.reordered:
         return table
     meter.allocate(len(table) * 8)

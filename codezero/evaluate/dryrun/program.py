@@ -69,14 +69,14 @@ class Program:
             for node in ast.walk(tree or ast.Module([], []))
             if isinstance(node, ast.Name)
         )
-        meter.by_chance = False
+        meter.unordered = False
         try:
             run = self._run_examples if self._suite.examples else self._run_together
             run(self._results)
             first = [result.outcome for result in self._results]
             if not self._suite.examples and self._alone:
                 self._run_apart()
-            if meter.by_chance and self._keep is None:
+            if meter.unordered and self._keep is None:
                 self._run_reordered(run, first)
         finally:
             meter.reordered = False

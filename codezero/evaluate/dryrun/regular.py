@@ -15,7 +15,6 @@ from typing import Any
 import regex
 
 from codezero.evaluate.dryrun.budget import Stop, meter
-from codezero.evaluate.dryrun.integers import Flag
 from codezero.evaluate.dryrun.measure import PATTERN
 from codezero.evaluate.dryrun.text import text_of
 from codezero.evaluate.dryrun.values import Builtin, Iterating, TypeValue, charged
@@ -281,11 +280,11 @@ MEMBERS: dict[str, Any] = {
     "compile": Builtin("compile", compile_pattern),
     "escape": Builtin("escape", _escape),
     "error": TypeValue(re.error, lambda message="", /: re.error(text_of(message))),
-    **{name: Flag(value) for name, value in _FLAGS.items()},
-    "IGNORECASE": Flag(2),
-    "MULTILINE": Flag(8),
-    "DOTALL": Flag(16),
-    "UNICODE": Flag(32),
-    "VERBOSE": Flag(64),
-    "ASCII": Flag(256),
+    **_FLAGS,
+    "IGNORECASE": 2,
+    "MULTILINE": 8,
+    "DOTALL": 16,
+    "UNICODE": 32,
+    "VERBOSE": 64,
+    "ASCII": 256,
 }
