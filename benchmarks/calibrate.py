@@ -19,6 +19,7 @@ of a token.
 from __future__ import annotations
 
 import argparse
+import hashlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -40,15 +41,16 @@ from codezero.config.load import load_config
 from codezero.evaluate import calibration
 from codezero.evaluate.backends.base import Reviewer
 from codezero.evaluate.build import LARGE_JUDGE, SMALL_JUDGE, judge_alone
-from codezero.evaluate.calibration import prompt_hash
 from codezero.evaluate.evaluator import P_UNSURE
-from codezero.evaluate.examination import Attempt, Examine
-from codezero.evaluate.examine import examine, shown_to_judge
+from codezero.evaluate.examination import Attempt, Examine, Shown
+from codezero.evaluate.examine import examine
 from codezero.evaluate.rules import breaks_fatal
+from codezero.evaluate.shown import show
 from codezero.prompts import evaluator as prompt
 from codezero.prompts import solver
 from codezero.runtime.console import Console
-from codezero.types import CaseOutcome
+from codezero.tasks.testcases import parse_tests
+from codezero.types import CaseOutcome, Task
 
 LETTERS = {CaseOutcome.PASS: "P", CaseOutcome.FAIL: "F", CaseOutcome.UNKNOWN: "?"}
 AUC = Target(figure="AUC", at_least=0.7)
@@ -69,6 +71,20 @@ SD = 0.25
 """The standard deviation of one problem's part in an AUC: that of 512 solutions to 128 problems was known to 0.04."""
 Row = tuple[str, bool, dict[str, float]]
 """A problem, whether a solution to it is right, and the features of that."""
+
+
+def prompt_hash() -> str:
+    """Returns a hash of the judge's prompts: the weights in the file are for one wording only."""
+    chats = [prompt.review_messages("question", "tests", "code"), prompt.value_messages("code", "left", "right")]
+    return hashlib.sha256(repr(chats).encode()).hexdigest()[:16]
+
+
+def shown_to_judge(task: Task, code: str) -> Shown:
+    """Returns task and program as the judge sees them; unchanged if the program does not parse or print."""
+    try:
+        return show(task, parse_tests(task.tests), code)
+    except ValueError:
+        return Shown(question=task.question, tests=task.tests, code=code)
 
 
 def asked(

@@ -27,7 +27,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.branches import Stem, common_prefix
-from benchmarks.calibrate import logistic_regression
+from benchmarks.calibrate import logistic_regression, shown_to_judge
 from benchmarks.evaluator import Sample, read_samples
 from benchmarks.harness import command_line
 from benchmarks.measure import machine
@@ -38,7 +38,6 @@ from codezero.evaluate import calibration
 from codezero.evaluate.build import LARGE_JUDGE, JudgeWeights
 from codezero.evaluate.calibration import Calibration, case_features
 from codezero.evaluate.examination import Shown
-from codezero.evaluate.examine import shown_to_judge
 from codezero.llm import device as devices
 from codezero.llm.load import LoadedModel
 from codezero.prompts import evaluator as prompt

@@ -4,7 +4,6 @@ in `calibration.yaml` were fitted on executed solutions by `python -m benchmarks
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +11,6 @@ from functools import cache
 from pathlib import Path
 
 import yaml
-
-from codezero.prompts.evaluator import review_messages, value_messages
 
 _FILE = Path(__file__).with_name("calibration.yaml")
 _LEAST_P = 1e-6
@@ -77,12 +74,6 @@ def of(model: str) -> Calibration:
     """Returns the model's calibration. A model without one has `default`: logit unscaled, likelihood as for 1.5B."""
     table = _table()
     return table.get(model, table["default"])
-
-
-def prompt_hash() -> str:
-    """Returns a hash of the judge's prompts: the weights in the file are for one wording only."""
-    chats = [review_messages("question", "tests", "code"), value_messages("code", "left", "right")]
-    return hashlib.sha256(repr(chats).encode()).hexdigest()[:16]
 
 
 @cache

@@ -126,14 +126,6 @@ def _called(origin: TaskOrigin, suite: TestSuite) -> Collection[str]:
     return wanted.calls.keys() | wanted.builtin_calls.keys()
 
 
-def shown_to_judge(task: Task, code: str) -> Shown:
-    """Returns task and program as the judge sees them; unchanged if the program does not parse or print."""
-    try:
-        return show(task, parse_tests(task.tests), code)
-    except ValueError:
-        return Shown(question=task.question, tests=task.tests, code=code)
-
-
 def _read(asked: Examine, task: Task, suite: TestSuite, attempt: Attempt, walk_s: float) -> Examined:
     checked = check(attempt.code, attempt.text, task, suite)
     found = Examined(

@@ -10,7 +10,7 @@ from dataclasses import FrozenInstanceError
 from typing import Any
 
 from codezero.evaluate.dryrun.budget import Unsupported, meter
-from codezero.evaluate.dryrun.classes import Class
+from codezero.evaluate.dryrun.classes import Class, new_object
 from codezero.evaluate.dryrun.descriptors import (
     BoundMethod,
     Cached,
@@ -32,6 +32,7 @@ from codezero.evaluate.dryrun.type_values import type_of
 from codezero.evaluate.dryrun.values import Builtin, Function, TypeValue
 
 _MISSING = object()
+_NEW = Builtin("__new__", new_object)
 
 
 def is_dunder(name: str) -> bool:
@@ -45,7 +46,13 @@ def get_attribute(value: Any, name: str) -> Any:
     if table is not None and name in table:
         return BoundMethod(table[name], value)
     if kind is Instance:
-        return _of_instance(value, name)
+        try:
+            return _of_instance(value, name)
+        except AttributeError:
+            hook = value.cls.lookup("__getattr__")
+            if hook is None:
+                raise
+            return hook(value, name)
     if kind is Module:
         return _of_module(value, name)
     if kind is Class:
@@ -92,6 +99,10 @@ def _missing(value: Any, name: str) -> Any:
     raise AttributeError(f"'{type_name(value)}' object has no attribute '{name}'")
 
 
+def _is_of_library(cls: Class) -> bool:
+    return any(one.is_library or one.members is not None for one in cls.mro)
+
+
 def _may_have(value: Instance, name: str) -> bool:
     """Returns True if CPython may have the attribute because of a base class that is interpreted in part only."""
     host = value.cls.error or (None if value.data is None else type(value.data))
@@ -110,7 +121,9 @@ def _of_instance(value: Instance, name: str) -> Any:
     if found is not _MISSING:
         return _bound(found, value, value.cls)
     if name == "__class__":
-        return value.cls
+        return type_of(value)
+    if name == "__dict__" and value.cls.slots is None and not _is_of_library(value.cls):
+        return value.attrs
     if name == "args" and value.cls.error is not None:
         return value.args
     if value.data is not None and name in METHODS[type(value.data)]:
@@ -165,6 +178,10 @@ def _of_class(value: Class, name: str) -> Any:
 
 
 def _of_super(value: Super, name: str) -> Any:
+    if isinstance(value.instance, Class):
+        if name != "__new__":
+            raise Unsupported(f"attribute {name} of super() in a method of a class")
+        return next((maker for cls in value.bases() if (maker := cls.maker())), _NEW)
     for cls in value.bases():
         if name in cls.namespace:
             found = cls.namespace[name]
@@ -177,8 +194,8 @@ def _of_super(value: Super, name: str) -> Any:
     if data is not None and (name in METHODS[type(data)] or name in OF_DATA):
         return BoundMethod(OF_DATA.get(name, lambda of, *args: METHODS[type(data)][name](data, *args)), value.instance)
     if name == "__str__" and value.cls.error is not None:
-        error = value.cls.error
-        return Builtin(name, lambda: text_of(error(*value.instance.args)))
+        error, args = value.cls.error, value.instance.args
+        return Builtin(name, lambda: text_of(error(*args)))
     if is_dunder(name):
         raise Unsupported(f"attribute {name} of super()")
     raise AttributeError(f"'super' object has no attribute '{name}'")

@@ -24,6 +24,8 @@ _UNSURE_CALLS = 50
 NEAR_LIMIT = RECURSION_LIMIT - _UNSURE_CALLS
 MAX_DEPTH = 21_000
 """Most nested calls, also for a program that sets a higher recursion limit."""
+IN_SOLUTION, IN_TEST, IN_COMPARISON = range(3)
+"""Whose code runs: the solution's, a test's, or an operator or condition of a test."""
 OUT_OF_STEPS = "step budget"
 OUT_OF_TIME = "time budget"
 
@@ -104,8 +106,10 @@ class Meter:
         "per_case",
         "reader",
         "recursion_limit",
+        "reordered",
         "steps",
         "test_names",
+        "unordered",
         "unsure",
     )
 
@@ -114,6 +118,8 @@ class Meter:
         """Names that occur in the tests. A class among them is part of the task; others are the solution's own."""
         self.case = 0
         """The number of cases started in this process."""
+        self.unordered = self.reordered = False
+        """Whether the program took items of a set whose order depends on chance, and whether that order is reversed."""
         self.new_process(0)
         self.start(Budget(), 0.0)
 
@@ -141,7 +147,8 @@ class Meter:
         self.given = stdin
         self.depth = 0
         self.nested = 0
-        self.judging = False
+        self.judging = IN_SOLUTION
+        """Whose code runs, which tells whether methods of the solution's classes may decide comparisons."""
         self.unsure = ""
         self.derived = False
         """True if the case made an instance of a class derived from a builtin type, which few functions here take."""

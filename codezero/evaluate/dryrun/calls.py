@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from codezero.evaluate.dryrun.attributes import get_attribute
-from codezero.evaluate.dryrun.budget import Unsupported, meter
+from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
+from codezero.evaluate.dryrun.classes import Class
 from codezero.evaluate.dryrun.compiler import EXPRESSIONS, Expression, Unit, refusal_of
 from codezero.evaluate.dryrun.definitions import function_maker
 from codezero.evaluate.dryrun.descriptors import BoundMethod, Super
@@ -18,6 +19,8 @@ from codezero.evaluate.dryrun.values import Frame, Function
 
 _MISSING = object()
 _MAX_KEYWORDS = 10_000
+_VERDICTS = frozenset({"endswith", "isdisjoint", "issubset", "issuperset", "startswith"})
+"""Methods of builtin values that compare: a test that calls one means the builtin's."""
 
 
 Callee = Callable[[Frame], tuple[Any, Any]]
@@ -90,7 +93,19 @@ def _method(unit: Unit, node: ast.Attribute) -> Callee:
             return _direct(found.function), found.owner
         return _direct(found), _MISSING
 
-    return find
+    return _asked(find, name) if unit.judges and name in _VERDICTS else find
+
+
+def _asked(find: Callee, name: str) -> Callee:
+    """Wraps a callee in a test, where a class that the test does not name may not say how its result compares."""
+
+    def find_builtin(frame: Frame) -> tuple[Any, Any]:
+        function, owner = find(frame)
+        if type(owner) is Instance and not owner.cls.trusted and owner.cls.name not in meter.test_names:
+            raise Stop(f"a test depends on {name} of the solution's class")
+        return function, owner
+
+    return find_builtin
 
 
 def _method_call(find: Callee, args: list[Expression]) -> Expression:
@@ -177,7 +192,7 @@ def _super(unit: Unit) -> Expression:
 
     def make(frame: Frame) -> Super:
         instance = frame[1]
-        if type(instance) is not Instance:
+        if type(instance) not in (Instance, Class):
             raise Unsupported("super() of anything but an object")
         return Super(frame[0][2], instance)
 

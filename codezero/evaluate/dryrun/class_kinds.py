@@ -74,7 +74,11 @@ def make_class(
             raise Unsupported("a class with these bases")
         if type(base) is Class and base.members:
             raise TypeError(f"<enum '{name}'> cannot extend <enum '{base.name}'>")
+        if type(base) is Class and base.lookup("__init_subclass__") is not None:
+            raise Unsupported("__init_subclass__")
     cls = Class(name, parents, namespace, trusted, qualname)
+    if cls.maker() is not None and (cls.builtin is not None or cls.members is not None):
+        raise Unsupported("__new__ of a class that derives from the library's")
     if cls.members is not None:
         _make_members(cls)
     if ABC in cls.mro:
@@ -97,6 +101,22 @@ def _named_tuple(name: str, bases: list[Any], namespace: dict[str, Any], annotat
         raise TypeError("Non-default namedtuple field cannot follow default fields")
     defaults = tuple(namespace.pop(field) for field in with_default)
     return NamedTuple(name, fields, defaults, namespace, NAMED_TUPLE)
+
+
+class _EnumNames(dict[str, Any]):
+    """The names that the body of an enumeration binds. Raises TypeError like CPython where one is bound again."""
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        both = (value, self.get(name))
+        if name in self and not name.startswith("_") and not all(isinstance(one, _NO_MEMBERS) for one in both):
+            raise TypeError(f"{name!r} already defined")
+        super().__setitem__(name, value)
+
+
+def names_of_body(bases: Iterable[Any]) -> dict[str, Any]:
+    """Returns the empty namespace of the body of a class with these bases."""
+    is_enum = any(type(base) is Class and base.members is not None for base in bases)
+    return _EnumNames() if is_enum else {}
 
 
 def _make_members(cls: Class) -> None:

@@ -91,6 +91,13 @@ class Class(Type):
                 return cls.namespace[name]
         return default
 
+    def maker(self) -> Callable[..., Any] | None:
+        """Returns the function `__new__` of the class, if it or a base defines one."""
+        found = self.lookup("__new__")
+        if found is not None and type(found) is not Function:
+            raise Unsupported("a __new__ that is no plain function")
+        return found
+
     def distinct_members(self) -> list[Instance]:
         """Returns the members of an enumeration in order, without aliases. Raises TypeError for any other class."""
         if self.members is None:
@@ -111,19 +118,35 @@ class Class(Type):
             return self.call(*args, **kwargs)
         if self.abstract:
             raise TypeError(f"Can't instantiate abstract class {self.name} with abstract methods")
-        instance = self.new(args)
-        init = self.lookup("__init__")
+        maker = self.maker()
+        instance = self.new(args) if maker is None else maker(self, *args, **kwargs)
+        if maker is not None and (type(instance) is not Instance or self not in instance.cls.mro):
+            return instance
+        init = instance.cls.lookup("__init__")
         if init is not None:
             if init(instance, *args, **kwargs) is not None:
                 raise TypeError("__init__() should return None")
         elif instance.data is not None:
             instance.data = self.builtin(*args, **kwargs)  # type: ignore[misc]
-        elif kwargs or (args and self.error is None):
+        elif maker is None and (kwargs or (args and self.error is None)):
             raise TypeError(f"{self.name}() takes no arguments")
         return instance
 
     def __repr__(self) -> str:
+        if self.is_library:
+            raise Unsupported("the text of a class of the library")
         return f"<class '__main__.{self.qualname}'>"
+
+
+def new_object(cls: Any, /, *args: Any, **kwargs: Any) -> Instance:
+    """Returns object.__new__(cls)."""
+    if type(cls) is not Class or cls.builtin is not None or cls.abstract or cls.members is not None:
+        raise Unsupported("object.__new__ of this")
+    if (args or kwargs) and cls.maker() is None:
+        raise Unsupported("object.__new__ with arguments")
+    if args or kwargs:
+        raise TypeError("object.__new__() takes exactly one argument (the type to instantiate)")
+    return cls.new()
 
 
 def _merged(orders: list[list[Class]]) -> list[Class]:

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from codezero.evaluate.dryrun.budget import Unsupported
+from codezero.evaluate.dryrun.budget import IN_SOLUTION, IN_TEST, Unsupported
 from codezero.evaluate.dryrun.functions import BUILTIN_NAMES, BUILTINS
 from codezero.evaluate.dryrun.scope import Scope
 from codezero.evaluate.dryrun.values import UNBOUND, Frame
@@ -47,6 +47,13 @@ class Unit:
         self.scope = Scope("module")
         self.loops = 0
         """Number of loops around the statement, which tells a `break` outside of one."""
+
+    @property
+    def judging(self) -> int | None:
+        """The value of `meter.judging` while its code runs; None for the library, which keeps its caller's."""
+        if self.is_library:
+            return None
+        return IN_TEST if self.judges else IN_SOLUTION
 
     def within(self, scope: Scope) -> Unit:
         """Returns a unit for an inner scope of the program."""

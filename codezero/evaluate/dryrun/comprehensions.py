@@ -116,20 +116,27 @@ def _generator(unit: Unit, node: ast.GeneratorExp) -> Expression:
     source, inner, loops = _comprehension(unit, node)
     value = inner.expression(node.elt)
     pad = [UNBOUND] * len(inner.scope.slots)
+    judging = unit.judging
 
     def run(own: Frame, items: Iterable[Any]) -> Iterator[Any]:
-        """Runs the generator, which counts as a call in progress, as in CPython."""
+        """Runs the generator, which counts as a call in progress, as in CPython; `meter.judging` is its own."""
         meter.enter()
+        before = meter.judging
+        meter.judging = before if judging is None else judging
         try:
             for _ in _walk(loops, 0, own, items):
                 item = value(own)
                 meter.depth -= 1
+                meter.judging = before
                 try:
                     yield item
                 finally:
                     meter.depth += 1
+                    before = meter.judging
+                    meter.judging = before if judging is None else judging
         finally:
             meter.depth -= 1
+            meter.judging = before
 
     def make(frame: Frame) -> Iterating:
         items = iter(kept(source(frame)))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Generator
 from typing import Any
 
 from codezero.evaluate.dryrun.budget import Unsupported, meter
-from codezero.evaluate.dryrun.class_kinds import ABC, make_class
+from codezero.evaluate.dryrun.class_kinds import ABC, make_class, names_of_body
 from codezero.evaluate.dryrun.compiler import BREAK, CONTINUE, STATEMENTS, Expression, Statement, Unit, refusal_of
 from codezero.evaluate.dryrun.errors import PROGRAM_ERRORS
 from codezero.evaluate.dryrun.generators import Yielding, generator_block
@@ -30,13 +31,13 @@ def function_maker(unit: Unit, node: FunctionNode | ast.Lambda, name: str) -> Ex
         tuple(inner.scope.mangled(param.arg) for param in arguments.kwonlyargs),
         arguments.kwarg is not None,
     )
-    code.fixed = unit.is_library
+    code.fixed, code.judging = unit.is_library, unit.judging
     if isinstance(node, ast.Lambda):
         value = inner.expression(node.body)
         code.body = lambda frame: (value(frame),)
     elif has_yield(node):
         code.is_generator = True
-        code.body = _driver(generator_block(inner, node.body))
+        code.body = _driver(generator_block(inner, node.body), code.judging)
     else:
         code.body = inner.block(node.body)
     used = len(params) + code.vararg + len(code.keyword_only) + code.kwarg
@@ -65,8 +66,9 @@ def function_maker(unit: Unit, node: FunctionNode | ast.Lambda, name: str) -> Ex
     return make
 
 
-def _driver(block: Yielding) -> Yielding:
-    """Wraps the body of a generator function: it counts as a call in progress while it runs, as in CPython."""
+def _driver(block: Yielding, judging: int | None) -> Yielding:
+    """Wraps the body of a generator function: it counts as a call in progress while it runs, as in CPython, and
+    `meter.judging` is its own."""
 
     def drive(frame: Frame) -> Generator[Any, Any, Any]:
         body = block(frame)
@@ -74,12 +76,15 @@ def _driver(block: Yielding) -> Yielding:
         given: Any = None
         while True:
             meter.enter()
+            before = meter.judging
+            meter.judging = before if judging is None else judging
             try:
                 item = resume(given)
             except StopIteration as end:
                 return None if end.value is None else end.value[0]
             finally:
                 meter.depth -= 1
+                meter.judging = before
             try:
                 given = yield item
                 resume = body.send
@@ -103,12 +108,16 @@ def _annotations(unit: Unit, node: ast.FunctionDef) -> list[Expression]:
 def _function(unit: Unit, node: ast.FunctionDef) -> Statement:
     make, store = function_maker(unit, node, node.name), unit.store(node.name)
     decorators, annotations = unit.expressions(node.decorator_list), _annotations(unit, node)
+    text = ast.get_docstring(node, clean=False)
+    is_plain = text is None or "\n" not in text or sys.version_info < (3, 13)  # which takes the indentation off
 
     def define(frame: Frame) -> None:
         applied = [decorator(frame) for decorator in decorators]
         value: Any = make(frame)
         for annotation in annotations:
             annotation(frame)
+        if is_plain:
+            value.attrs["__doc__"] = text
         for decorator in reversed(applied):
             value = decorator(value)
         store(frame, value)
@@ -130,11 +139,11 @@ def _class(unit: Unit, node: ast.ClassDef) -> Statement:
             if keyword != "metaclass" or part(frame) is not ABC:
                 raise Unsupported("a class with keywords")
             parents.append(ABC)
-        namespace: dict[str, Any] = {}
+        namespace = names_of_body(parents)
         annotated: dict[str, bool] = {}
         own: Frame = [frame, namespace, None, annotated]
         body(own)
-        value: Any = make_class(name, parents, namespace, annotated, trusted, qualname)
+        value: Any = make_class(name, parents, dict(namespace), annotated, trusted, qualname)
         own[2] = value
         for decorator in reversed(applied):
             value = decorator(value)

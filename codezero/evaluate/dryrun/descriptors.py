@@ -69,31 +69,35 @@ class Super(Hidden):
 
     __slots__ = ("cls", "instance")
 
-    def __init__(self, cls: Class, instance: Instance) -> None:
-        if cls not in instance.cls.mro:
-            raise TypeError("super(type, obj): obj must be an instance or subtype of type")
+    def __init__(self, cls: Class, instance: Instance | Class) -> None:
+        """`instance` is a class in `__new__` and in class methods."""
         self.cls, self.instance = cls, instance
+        if cls not in self._mro():
+            raise TypeError("super(type, obj): obj must be an instance or subtype of type")
+
+    def _mro(self) -> tuple[Class, ...]:
+        return self.instance.cls.mro if type(self.instance) is Instance else self.instance.mro  # type: ignore[union-attr]
 
     def bases(self) -> tuple[Class, ...]:
-        mro = self.instance.cls.mro
+        mro = self._mro()
         return mro[mro.index(self.cls) + 1 :]
 
 
 class Cached(Hidden):
     """A function that caches its results, like `lru_cache` without a limit."""
 
-    __slots__ = ("charge", "function", "results")
+    __slots__ = ("function", "key", "results")
 
-    def __init__(self, function: Any, charge: Callable[[Any], Any]) -> None:
-        """`charge` is called with the arguments before they are hashed."""
+    def __init__(self, function: Any, key: Callable[[tuple[Any, ...], dict[str, Any]], Any]) -> None:
+        """`key` gives the key of positional and named arguments, and charges for hashing it."""
         if not callable(function):
             raise TypeError("the first argument must be callable")
-        self.function, self.charge = function, charge
+        self.function, self.key = function, key
         self.results: dict[Any, Any] = {}
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        key = (*args, *kwargs.items()) if kwargs else args
-        found = self.results.get(self.charge(key), _MISSING)
+        key = self.key(args, kwargs)
+        found = self.results.get(key, _MISSING)
         if found is _MISSING:
             found = self.results[key] = self.function(*args, **kwargs)
         return found

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from codezero.evaluate.dryrun import operators
-from codezero.evaluate.dryrun.budget import Unsupported, meter
+from codezero.evaluate.dryrun.budget import IN_COMPARISON, Unsupported, meter
 from codezero.evaluate.dryrun.compiler import EXPRESSIONS, Expression, Unit
 from codezero.evaluate.dryrun.integers import sized
 from codezero.evaluate.dryrun.text import convert, format_value
@@ -40,11 +40,11 @@ def judged(unit: Unit, run: Callable[[Any, Any], Any]) -> Callable[[Any, Any], A
         return run
 
     def judge(a: Any, b: Any) -> Any:
-        meter.judging = True
+        before, meter.judging = meter.judging, IN_COMPARISON
         try:
             return run(a, b)
         finally:
-            meter.judging = False
+            meter.judging = before
 
     return judge
 
@@ -98,11 +98,11 @@ def judged_truth(unit: Unit, test: Expression) -> Expression:
 
     def judge(frame: Frame) -> bool:
         value = test(frame)
-        meter.judging = True
+        before, meter.judging = meter.judging, IN_COMPARISON
         try:
             return bool(value)
         finally:
-            meter.judging = False
+            meter.judging = before
 
     return judge
 

@@ -66,6 +66,8 @@ def _extreme(function: Callable[..., Any]) -> Callable[..., Any]:
     def choose(*args: Any, **kwargs: Any) -> Any:
         if kwargs.keys() - {"key", "default"}:
             raise TypeError(f"{function.__name__}() got an unexpected keyword argument")
+        if not args:
+            raise TypeError(f"{function.__name__} expected at least 1 argument, got 0")
         if len(args) == 1:
             args = (args[0] if type(args[0]) is range else to_list(args[0]),)
             if type(args[0]) is range:
@@ -240,6 +242,12 @@ def _ascii(value: Any, /) -> Any:
     return convert(value, "a")
 
 
+def _super(cls: Any, instance: Any, /) -> Super:
+    if type(cls) is not Class or type(instance) not in (Instance, Class):
+        raise Unsupported("super() of anything but an object")
+    return Super(cls, instance)
+
+
 def _property(fget: Any = None, fset: Any = None, fdel: Any = None, doc: Any = None) -> Property:
     if fget is None or fdel is not None:
         raise Unsupported("this property")
@@ -254,7 +262,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "next": _next, "oct": _based(oct), "open": open_file, "ord": ord,
     "pow": power_modulo, "print": _print, "property": _property, "quit": _exit,
     "repr": repr_of, "reversed": _reversed, "round": _round, "sorted": _sorted, "staticmethod": StaticMethod,
-    "sum": number_sum, "super": Super, "zip": _zip, **BY_NAME,
+    "sum": number_sum, "super": _super, "zip": _zip, **BY_NAME,
 }  # fmt: skip
 BUILTINS: dict[str, Any] = {
     **TYPES,

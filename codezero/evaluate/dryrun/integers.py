@@ -1,10 +1,10 @@
-"""The cost of operators on long integers."""
+"""The cost of operators on long integers, and flags."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from codezero.evaluate.dryrun.budget import Stop, meter
+from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
 from codezero.evaluate.dryrun.measure import SMALL
 
 MAX_LONG = 1 << 20
@@ -37,3 +37,29 @@ def division_cost(a: Any, b: Any) -> None:
         sized(a), sized(b)
         long, short = a.bit_length() // 30, b.bit_length() // 30
         meter.work(max(long - short, 0) * short * 64 // (4 * _PRODUCTS))
+
+
+class Flag(int):
+    """A flag of the library, such as `re.I`: an integer whose text is its name, which is not interpreted."""
+
+    def __or__(self, other: int) -> Flag:
+        return Flag(int(self) | other)
+
+    def __and__(self, other: int) -> Flag:
+        return Flag(int(self) & other)
+
+    def __xor__(self, other: int) -> Flag:
+        return Flag(int(self) ^ other)
+
+    __ror__, __rand__, __rxor__ = __or__, __and__, __xor__
+
+    def __repr__(self) -> str:
+        raise Unsupported("the text of a flag")
+
+    def __format__(self, spec: str) -> str:
+        raise Unsupported("the text of a flag")
+
+    __str__ = __repr__
+
+    def __invert__(self) -> int:
+        raise Unsupported("the complement of a flag")

@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
+NAMESPACE = """
+class SimpleNamespace:
+    def __init__(self, /, **kwargs):
+        _names(self).update(kwargs)
+
+    def __repr__(self):
+        kind = "namespace" if type(self) is SimpleNamespace else type(self).__name__
+        return f"{kind}({', '.join([f'{name}={value!r}' for name, value in _names(self).items()])})"
+
+    def __eq__(self, other):
+        return _names(self) == _names(other) if isinstance(other, SimpleNamespace) else NotImplemented
+"""
 CONTEXTLIB = """
 class _Manager:
     def __init__(self, generator):

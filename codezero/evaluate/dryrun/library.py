@@ -32,6 +32,7 @@ import string
 import struct
 import sys
 import threading
+import types
 import typing
 from sys import getsizeof
 from types import ModuleType
@@ -39,6 +40,7 @@ from typing import Any
 
 from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
 from codezero.evaluate.dryrun.class_kinds import ABC_MODULE, ENUM_MODULE
+from codezero.evaluate.dryrun.integers import Flag
 from codezero.evaluate.dryrun.library_data import ARRAY, JSON, STRUCT
 from codezero.evaluate.dryrun.library_dataclasses import DATACLASSES
 from codezero.evaluate.dryrun.library_decimal import DECIMAL
@@ -59,6 +61,7 @@ from codezero.evaluate.dryrun.values import Annotation, Builtin, Generic, Opaque
 def _copy(value: Any) -> Any:
     kind = type(value)
     if kind is Instance:
+        _plainly_copied(value)
         meter.allocate(getsizeof(value.attrs))
         new = Instance(value.cls, value.args, _copy(value.data))
         new.attrs = dict(value.attrs)
@@ -69,6 +72,12 @@ def _copy(value: Any) -> Any:
     if kind in ATOMS or kind in (tuple, frozenset, range, NamedTupleValue):
         return value
     raise Unsupported("a copy of this value")
+
+
+def _plainly_copied(value: Instance) -> None:
+    """Raises Unsupported for an object whose class has methods that `copy` calls."""
+    if value.cls.lookup("__new__") is not None or value.cls.lookup("__getattr__") is not None:
+        raise Unsupported("a copy of this value")
 
 
 def _deepcopy(value: Any, memo: Any = None) -> Any:
@@ -96,6 +105,7 @@ def _copied(value: Any, memo: dict[int, Any]) -> Any:
         for key, item in list(value.items()):
             new[_copied(key, memo)] = _copied(item, memo)
     elif kind is Instance:
+        _plainly_copied(value)
         new = memo[id(value)] = Instance(value.cls, value.args)
         new.data = _copied(value.data, memo)
         for name, item in list(value.attrs.items()):
@@ -197,7 +207,7 @@ MODULES: dict[str, Module] = {
         _module(itertools, ITERTOOLS),
         _module(math, MATH),
         _module(operator, OPERATOR),
-        _module(re, RE),
+        _module(re, {name: Flag(value) if type(value) is int else value for name, value in RE.items()}),
         _module(statistics, STATISTICS),
         _module(string, _STRING),
         _module(os, OS),
@@ -214,6 +224,7 @@ MODULES: dict[str, Module] = {
         _module(threading, {}),
         _module(queue, {}),
         _module(fractions, {}),
+        _module(types, {}),
     )
 }
 

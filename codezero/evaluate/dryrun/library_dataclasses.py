@@ -9,6 +9,7 @@ from typing import Any
 from codezero.evaluate.dryrun.attributes import get_attribute
 from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
 from codezero.evaluate.dryrun.classes import Class
+from codezero.evaluate.dryrun.fields import FIELDS
 from codezero.evaluate.dryrun.interpreted import define
 from codezero.evaluate.dryrun.measure import DICTS, NamedTupleValue, type_name
 from codezero.evaluate.dryrun.objects import ORDER, Instance
@@ -206,6 +207,17 @@ def _as(wrap: Any) -> Any:
     return convert
 
 
+def _fields(value: Any, /) -> tuple[Field, ...]:
+    """Returns the fields of a dataclass or of an object of one, of which a program may read what FIELDS allows."""
+    cls = value.cls if type(value) is Instance else value
+    if type(cls) is not Class or not cls.fields:
+        raise Unsupported("the fields of this")
+    return tuple(cls.fields.values())
+
+
+FIELDS[Field] = frozenset({"compare", "init", "name", "repr"})
+
+
 def _replace(value: Any, /, **changes: Any) -> Any:
     fields = _fields_of(value)
     if any(not field.init for field in fields.values()):
@@ -219,5 +231,6 @@ DATACLASSES: dict[str, Any] = {
     "astuple": Builtin("astuple", _as(lambda pairs: tuple(value for _, value in pairs))),
     "dataclass": Builtin("dataclass", _dataclass),
     "field": Builtin("field", Field),
+    "fields": Builtin("fields", _fields),
     "replace": Builtin("replace", _replace),
 }

@@ -218,11 +218,11 @@ class Fraction:
     def __eq__(self, other):
         if isinstance(other, float):
             return other == other and abs(other) != _INFINITE and self == Fraction(other)
-        b = _pair(other)
+        b = _pair(other) or _decimal_pair(other)
         return NotImplemented if b is None else (self._numerator, self._denominator) == b
 
     def _difference(self, other):
-        b = _pair(other)
+        b = _pair(other) or _decimal_pair(other)
         return None if b is None else self._numerator * b[1] - b[0] * self._denominator
 
     def _against(self, other):

@@ -9,8 +9,9 @@ from codezero.evaluate.dryrun.budget import Stop, Unsupported
 from codezero.evaluate.dryrun.classes import Class
 from codezero.evaluate.dryrun.descriptors import CachedProperty
 from codezero.evaluate.dryrun.interpreted import library
-from codezero.evaluate.dryrun.interpreted_sources import CHAIN_MAP, CONTEXTLIB, QUEUE, THREADING
+from codezero.evaluate.dryrun.interpreted_sources import CHAIN_MAP, CONTEXTLIB, NAMESPACE, QUEUE, THREADING
 from codezero.evaluate.dryrun.library import MODULES
+from codezero.evaluate.dryrun.library_decimal import Decimal
 from codezero.evaluate.dryrun.library_fractions import FRACTIONS
 from codezero.evaluate.dryrun.measure import SIZED, checked
 from codezero.evaluate.dryrun.objects import ORDER
@@ -68,6 +69,15 @@ def _hash_of_ratio(numerator: int, denominator: int, /) -> int:
     return hash(fractions.Fraction(checked(numerator), checked(denominator)))
 
 
+def _decimal_pair(value: Any, /) -> tuple[int, int] | None:
+    """Returns a decimal as an exact ratio, by which fractions compare with it; None for anything else."""
+    if type(value) is not Decimal:
+        return None
+    if not value.is_finite():
+        raise Unsupported("a fraction compared with this decimal")
+    return value.as_integer_ratio()
+
+
 def _refused(*parts: Any) -> TypeError:
     if any(part is not None and type(part) not in SIZED for part in parts[:1]):
         raise Unsupported("a fraction of this")
@@ -97,6 +107,8 @@ def load() -> None:
         "_ask": Builtin("ask", lambda value, other, name, /: value.cls.lookup(name)(value, other)),
         "_first_order": Builtin("first", _first_order),
     }
+    names_of = Builtin("names", lambda value, /: value.attrs)
+    MODULES["types"].members.update(library(NAMESPACE, {"_names": names_of}))
     MODULES["contextlib"].members.update(library(CONTEXTLIB, {}))
     waits = {"_wait_for_ever": Builtin("wait", _wait_for_ever)}
     MODULES["threading"].members.update(library(THREADING, dict(waits)))
@@ -104,6 +116,7 @@ def load() -> None:
     MODULES["collections"].members.update(library(CHAIN_MAP, {}))
     ratios = {
         "_INFINITE": float("inf"),
+        "_decimal_pair": Builtin("pair", _decimal_pair),
         "_hash_of_ratio": Builtin("hash", _hash_of_ratio),
         "_refused": Builtin("refused", _refused),
     }

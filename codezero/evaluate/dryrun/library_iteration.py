@@ -17,6 +17,7 @@ from codezero.evaluate.dryrun.measure import bound, deque, hashable, lazy, measu
 from codezero.evaluate.dryrun.objects import Instance
 from codezero.evaluate.dryrun.operators import BINARY, COMPARE
 from codezero.evaluate.dryrun.sorting import keys_of
+from codezero.evaluate.dryrun.type_values import type_of
 from codezero.evaluate.dryrun.values import Builtin, Function, Hidden, Iterating, TypeValue, charged
 
 _ADD = BINARY["Add"]
@@ -128,12 +129,32 @@ def _reduce(function: Any, items: Any, /, *initial: Any) -> Any:
     return functools.reduce(function, lazy(items), *initial)
 
 
+_NAMED = Builtin("a mark before named arguments", lambda: None)
+
+
+def _cache_key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Returns the key of `functools._make_key`: one integer or text is its own key, so that 1 and 1.0 differ; (1, 2)
+    and (1.0, 2) do not."""
+    if kwargs:
+        args = (*args, _NAMED, *itertools.chain(*kwargs.items()))
+    elif len(args) == 1 and type(args[0]) in (int, str):
+        return hashable(args[0])
+    return hashable(args)
+
+
+def _typed_key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    kinds = [type_of(value) for value in (*args, *kwargs.values())]
+    return hashable((*args, _NAMED, *itertools.chain(*kwargs.items()), *kinds))
+
+
 def _cached(function: Any, /) -> Cached:
-    return Cached(function, hashable)
+    return Cached(function, _cache_key)
 
 
 def _lru_cache(maxsize: Any = 128, typed: Any = False) -> Any:
-    return _cached(maxsize) if callable(maxsize) else Builtin("lru_cache", _cached)
+    if callable(maxsize):
+        return _cached(maxsize)
+    return Builtin("lru_cache", lambda function, /: Cached(function, _typed_key if typed else _cache_key))
 
 
 class Partial(Hidden):

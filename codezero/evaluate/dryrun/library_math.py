@@ -211,6 +211,12 @@ def _mode(items: Any, /) -> Any:
     return max(counts, key=counts.__getitem__)
 
 
+def _multimode(items: Any, /) -> list[Any]:
+    counts = counter(items)
+    most = max(counts.values(), default=0)
+    return [item for item, count in counts.items() if count == most]
+
+
 def _spread(function: Any) -> Builtin:
     def call(items: Any, /) -> Any:
         found = _numbers(items)
@@ -226,5 +232,6 @@ STATISTICS: dict[str, Any] = {
     "fmean": Builtin("fmean", lambda items, /: math.fsum(found := _numbers(items)) / len(found)),
     "median": Builtin("median", _median),
     "mode": Builtin("mode", _mode),
+    "multimode": Builtin("multimode", _multimode),
     **{name: _spread(getattr(statistics, name)) for name in ("pstdev", "pvariance", "stdev", "variance")},
 }

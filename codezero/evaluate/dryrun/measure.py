@@ -20,6 +20,7 @@ from codezero.evaluate.dryrun.budget import DepthError, Stop, meter
 from codezero.evaluate.dryrun.classes import Class
 from codezero.evaluate.dryrun.errors import Raised
 from codezero.evaluate.dryrun.objects import Instance
+from codezero.evaluate.dryrun.order import in_order
 from codezero.evaluate.dryrun.streams import Stream, lines_of
 from codezero.evaluate.dryrun.values import Annotation, Builtin, Function, Iterating, Opaque, TypeValue, Union, charged
 
@@ -190,7 +191,7 @@ def feed(value: Any) -> Iterable[Any]:
     kind = type(value)
     if kind in SIZED:
         meter.work(len(value))
-        return value  # type: ignore[no-any-return]
+        return value if kind is not set and kind is not frozenset else in_order(value)
     if kind is range:
         meter.work(length(value) << 4)
         return value  # type: ignore[no-any-return]
@@ -201,6 +202,8 @@ def iterate(value: Any) -> Iterable[Any]:
     """Returns the iterable of a `for` over `value`; the caller charges a step per item. Raises TypeError like CPython
     if `value` is not iterable."""
     kind = type(value)
+    if kind is set or kind is frozenset:
+        return in_order(value)
     if kind in SIZED or kind is range:
         return value  # type: ignore[no-any-return]
     if kind is Iterating:

@@ -20,6 +20,7 @@ from codezero.evaluate.dryrun.measure import (
     to_list,
 )
 from codezero.evaluate.dryrun.operators import add, subtract
+from codezero.evaluate.dryrun.order import pop_first
 from codezero.evaluate.dryrun.sorting import sorted_items
 from codezero.evaluate.dryrun.tables import (
     dict_from_keys,
@@ -220,7 +221,7 @@ _SET: dict[str, Method] = {
     "add": _keyed(set.add),
     "clear": set.clear,
     "discard": _keyed(set.discard),
-    "pop": set.pop,
+    "pop": pop_first,
     "remove": _keyed(set.remove),
 }
 _DEQUE: dict[str, Method] = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from codezero.evaluate.dryrun.budget import Cheat, Stop, Unsupported, meter
+from codezero.evaluate.dryrun.budget import IN_TEST, Cheat, Stop, Unsupported, meter
 from codezero.evaluate.dryrun.values import Iterating, charged
 
 if TYPE_CHECKING:
@@ -25,12 +25,15 @@ BINARY = tuple(
     for side in ("", "r", "i")
 )  # fmt: skip
 ORDER = ("__lt__", "__le__", "__gt__", "__ge__")
+_DECIDING = frozenset((*BINARY, *ORDER, "__eq__", "__ne__", "__contains__"))
+"""Methods that can make the result of a builtin function or method fit any test."""
 UNARY = ("__neg__", "__pos__", "__invert__", "__abs__")
 DEFINABLE = frozenset(
     (*BINARY, *ORDER, *UNARY, "__init__", "__eq__", "__ne__", "__hash__", "__bool__", "__len__", "__str__", "__repr__",
      "__iter__", "__next__", "__contains__", "__getitem__", "__setitem__", "__delitem__", "__call__", "__doc__",
      "__reversed__", "__enter__", "__exit__", "__int__", "__float__", "__round__", "__floor__", "__ceil__",
-     "__divmod__", "__rdivmod__", "__missing__", "__post_init__", "__slots__", "__match_args__")
+     "__divmod__", "__rdivmod__", "__missing__", "__post_init__", "__slots__", "__match_args__", "__format__",
+     "__getattr__", "__index__", "__init_subclass__", "__new__")
 )  # fmt: skip
 """Dunder names that a class body may bind; a class that binds another is not interpreted."""
 OF_DATA: dict[str, Callable[..., Any]] = {}
@@ -50,8 +53,8 @@ class Instance:
         """Returns the result of a method. Without the method, raises TypeError with the text `missing`, or returns
         NotImplemented if `missing` is empty.
 
-        While a test compares, raises Cheat or Stop if a method of the solution would decide a comparison with a plain
-        value.
+        While a test compares or calls builtins, raises Cheat or Stop if a method of the solution would decide a
+        comparison with a value that is not the solution's.
         """
         owner = self.cls.owner(name)
         if owner is None:
@@ -63,27 +66,30 @@ class Instance:
         method = owner.namespace[name]
         if method is None:
             raise TypeError(missing or f"'{self.cls.name}' object does not support {name}")
-        if not meter.judging or self.cls.trusted:
+        if not meter.judging or self.cls.trusted or (meter.judging == IN_TEST and name not in _DECIDING):
             return method(self, *others)
         if owner.trusted:
             # Its methods may call overridden ones.
             raise Stop("a test depends on a class that derives from the library's")
-        if not any(type(other) is Instance for other in others):
+        if not any(type(other) is Instance and not other.cls.trusted for other in others):
             if self.cls.name in meter.test_names:
                 raise Stop(f"a test depends on {name} of the solution's class")
             raise Cheat(f"the result overrides {'equality' if name == '__eq__' else name}")
-        meter.judging = False
-        try:
-            return method(self, *others)
-        finally:
-            meter.judging = True
+        return method(self, *others)
 
     def as_number(self, name: str, *others: Any) -> Any:
         """Returns the value for int(), float(), round() and the like: its method's result, its data, or the
-        instance."""
+        instance. Raises Unsupported for a class that only defines `__index__`."""
         if self.cls.owner(name) is not None:
             return self.invoke(name, *others)
+        if self.cls.owner("__index__") is not None:
+            raise Unsupported("__index__ of an object")
         return self if self.data is None else self.data
+
+    def __index__(self) -> int:
+        if self.cls.owner("__index__") is not None:
+            raise Unsupported("__index__ of an object")
+        raise TypeError(f"'{self.cls.name}' object cannot be interpreted as an integer")
 
     def __eq__(self, other: object) -> Any:
         meter.work(0)  # the host may compare many in one call

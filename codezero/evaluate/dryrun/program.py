@@ -9,7 +9,7 @@ from time import thread_time
 from typing import Any
 
 from codezero.evaluate.dryrun.apart import apart
-from codezero.evaluate.dryrun.budget import OUT_OF_TIME, Budget, Cheat, DepthError, Stop, meter
+from codezero.evaluate.dryrun.budget import IN_TEST, OUT_OF_TIME, Budget, Cheat, DepthError, Stop, meter
 from codezero.evaluate.dryrun.compiler import Statement, Unit
 from codezero.evaluate.dryrun.errors import PROGRAM_ERRORS, Raised, check_host_call
 from codezero.evaluate.dryrun.flow import Unequal
@@ -69,12 +69,17 @@ class Program:
             for node in ast.walk(tree or ast.Module([], []))
             if isinstance(node, ast.Name)
         )
+        meter.unordered = False
         try:
-            if self._suite.examples:
-                self._run_examples()
-            else:
-                self._run_statements()
+            run = self._run_examples if self._suite.examples else self._run_together
+            run(self._results)
+            first = [result.outcome for result in self._results]
+            if not self._suite.examples and self._alone:
+                self._run_apart()
+            if meter.unordered and self._keep is None:
+                self._run_reordered(run, first)
         finally:
+            meter.reordered = False
             self._names.clear()
             self._test_names.clear()
             meter.new_process(0)
@@ -127,29 +132,39 @@ class Program:
             if tree is None:
                 raise Stop("the tests' setup does not parse")
             self._setup = Unit(self._test_names, self._names, judges=True).block(tree.body)
+        meter.judging = IN_TEST
         self._setup([None])
         self._names.update(self._test_names)
 
-    def _run_statements(self) -> None:
-        self._run_together()
-        if self._alone and all(result.outcome is not CaseOutcome.FAIL for result in self._results):
-            self._run_apart()
+    def _run_reordered(self, run: Callable[[list[CaseResult]], None], first: list[CaseOutcome]) -> None:
+        """Runs the cases again with another order of sets, and makes those unknown that come to something else than
+        `first`."""
+        again: list[CaseResult] = []
+        output = self.output
+        meter.reordered = True
+        run(again)
+        meter.reordered = False
+        for number, (outcome, result) in enumerate(zip(first, again, strict=False)):
+            if {outcome, result.outcome} == {CaseOutcome.PASS, CaseOutcome.FAIL}:
+                self._results[number] = unknown("a result that depends on the order of a set")
+        if self.output != output:
+            self.output = None
 
-    def _run_together(self) -> None:
+    def _run_together(self, results: list[CaseResult]) -> None:
         """Runs the cases in order with one definition of the solution, as executing them would."""
         budget = self._budget
         self._start(budget)
         failed = self._attempt(self._prepare)
         for case in self._cases:
             if failed is not None:
-                self._results.append(failed)
+                results.append(failed)
                 continue
             if thread_time() > self._end:
                 return
             self._start(budget)
             result = self._attempt(lambda case=case: self._check(case))
-            self._results.append(result or _PASSED)
-            budget = budget.after(self._results[-1].reason)
+            results.append(result or _PASSED)
+            budget = budget.after(results[-1].reason)
             if result is not None and result.outcome is CaseOutcome.UNKNOWN:
                 # It was cut off: the next case must not see its half-made changes.
                 self._start(budget)
@@ -158,6 +173,8 @@ class Program:
     def _run_apart(self) -> None:
         """Runs the cases again, each independent group with a new definition of the solution, so that a solution that
         counts its calls or returns prepared answers in order fails."""
+        if any(result.outcome is CaseOutcome.FAIL for result in self._results):
+            return
         cases = [case for case in self._cases if case is not None]
         setup = parse_source(self._suite.setup)
         if setup is None or len(cases) < len(self._cases):
@@ -177,6 +194,7 @@ class Program:
         if tree is None:
             raise Stop("the test does not parse")
         own_builtins = self._subjects(tree)
+        meter.judging = IN_TEST
         Unit(self._test_names, self._names, judges=True, own_builtins=own_builtins).block(tree.body)([None])
 
     def _subjects(self, tree: ast.Module) -> frozenset[str]:
@@ -193,14 +211,14 @@ class Program:
             raise Stop("the solution redefines builtins of the test")
         return frozenset()
 
-    def _run_examples(self) -> None:
+    def _run_examples(self, results: list[CaseResult]) -> None:
         budget = self._budget
         for example in self._suite.examples:
             if thread_time() > self._end:
                 return
             self._start(budget, example.given)
-            self._results.append(self._run_example(example))
-            budget = budget.after(self._results[-1].reason)
+            results.append(self._run_example(example))
+            budget = budget.after(results[-1].reason)
 
     def _run_example(self, example: StdinExample) -> CaseResult:
         try:

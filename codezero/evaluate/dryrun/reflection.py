@@ -51,9 +51,16 @@ def _delattr(value: Any, name: Any, /) -> None:
     delete_attribute(value, _own(value, name))
 
 
+def _vars(*values: Any) -> Any:
+    if len(values) != 1 or type(values[0]) is not Instance:
+        raise Unsupported("vars() of anything but an object")
+    return get_attribute(values[0], "__dict__")
+
+
 BY_NAME: dict[str, Callable[..., Any]] = {
     "getattr": _getattr,
     "hasattr": _hasattr,
     "setattr": _setattr,
     "delattr": _delattr,
+    "vars": _vars,
 }

@@ -4,10 +4,12 @@ from __future__ import annotations
 import __future__
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from codezero.tasks.testcases import scopes_of
 
+_DEBUG = "__debug__"
 _ASYNC = (ast.Await, ast.AsyncFor, ast.AsyncWith)
 
 
@@ -26,6 +28,8 @@ def refused(code: str, tree: ast.Module) -> str:
             return "'await', 'async for' or 'async with' outside async function"
         if isinstance(node, ast.Try) and any(handler.type is None for handler in node.handlers[:-1]):
             return "default 'except:' must be last"
+        if _binds_debug(node):
+            return "cannot assign to __debug__"
         if isinstance(node, ast.Match):
             reason = _refused_match(node)
             if reason:
@@ -52,18 +56,49 @@ def _is_future(node: ast.AST) -> bool:
     return isinstance(node, ast.ImportFrom) and node.module == "__future__" and not node.level
 
 
+def _binds_debug(node: ast.AST) -> bool:
+    if isinstance(node, ast.Name):
+        return node.id == _DEBUG and not isinstance(node.ctx, ast.Load)
+    if isinstance(node, ast.Attribute):
+        return node.attr == _DEBUG and isinstance(node.ctx, ast.Store)
+    if isinstance(node, ast.alias):
+        return (node.asname or node.name.split(".")[0]) == _DEBUG
+    if isinstance(node, ast.MatchClass):
+        return _DEBUG in node.kwd_attrs
+    return any(getattr(node, field, None) == _DEBUG for field in ("name", "arg", "rest"))
+
+
 def _refused_match(node: ast.Match) -> str:
     for case in node.cases[:-1]:
         if case.guard is None and _takes_all(case.pattern):
             return "a pattern makes the remaining ones unreachable"
     for case in node.cases:
+        if any(isinstance(part, ast.JoinedStr) for part in ast.walk(case.pattern)):
+            return "a pattern that is neither a literal nor a dotted name"
         for part in ast.walk(case.pattern):
-            if isinstance(part, ast.MatchOr) and any(map(_takes_all, part.patterns[:-1])):
+            if isinstance(part, ast.MatchMapping) and _repeats(_constants(part.keys)):
+                return "a mapping pattern checks a key twice"
+            if not isinstance(part, ast.MatchOr):
+                continue
+            if any(map(_takes_all, part.patterns[:-1])):
                 return "a pattern makes the remaining ones unreachable"
-        names = list(_names(case.pattern))
-        if len(names) > len(set(names)):
+            if len({frozenset(_names(one)) for one in part.patterns}) > 1:
+                return "alternative patterns bind different names"
+            if any(_repeats(_names(one)) for one in part.patterns):
+                return "multiple assignments to a name in a pattern"
+        if _repeats(_names(case.pattern)):
             return "multiple assignments to a name in a pattern"
     return ""
+
+
+def _repeats(values: Iterable[Any]) -> bool:
+    found = list(values)
+    return len(found) > len(set(found))
+
+
+def _constants(keys: list[ast.expr]) -> Iterator[Any]:
+    """Yields the values of literal keys; the others are dotted names."""
+    return (ast.literal_eval(key) for key in keys if not isinstance(key, ast.Attribute))
 
 
 def _takes_all(pattern: ast.pattern) -> bool:

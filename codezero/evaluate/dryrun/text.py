@@ -11,6 +11,7 @@ from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
 from codezero.evaluate.dryrun.items import get_item
 from codezero.evaluate.dryrun.measure import ATOMS, DICTS, SCALARS, checked, measure
 from codezero.evaluate.dryrun.objects import Instance
+from codezero.evaluate.dryrun.order import text_in_order
 
 _MAX_WIDTH = 10_000
 """Largest width or precision of a field."""
@@ -33,6 +34,8 @@ def text_of(value: Any) -> str:
     """Returns str(value)."""
     if type(value) is str:
         return value
+    if type(value) in (set, frozenset):
+        return repr_of(value)
     _text_cost(value)
     return str(value)
 
@@ -48,7 +51,7 @@ def _text_cost(value: Any) -> None:
 def repr_of(value: Any) -> str:
     """Returns repr(value)."""
     meter.allocate(measure(value) * 64)
-    return repr(value)
+    return text_in_order(value) if type(value) in (set, frozenset) else repr(value)
 
 
 def _width(spec: str) -> int:
@@ -63,6 +66,11 @@ def _width(spec: str) -> int:
 
 def format_value(value: Any, spec: Any = "", /) -> str:
     """Returns format(value, spec)."""
+    if type(value) is Instance and type(spec) is str and value.cls.owner("__format__") is not None:
+        text = value.invoke("__format__", spec)
+        if type(text) is not str:
+            raise TypeError("__format__ must return a str")
+        return text
     if not spec:
         return text_of(value)
     meter.allocate(_width(spec) + (len(value) if type(value) is str else 0))

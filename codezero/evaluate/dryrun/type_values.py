@@ -7,7 +7,7 @@ from collections import Counter, OrderedDict
 from typing import Any
 
 from codezero.evaluate.dryrun.budget import DepthError, Stop, Unsupported, meter
-from codezero.evaluate.dryrun.classes import Class
+from codezero.evaluate.dryrun.classes import Class, new_object
 from codezero.evaluate.dryrun.library_decimal import Decimal
 from codezero.evaluate.dryrun.measure import (
     SCALARS,
@@ -236,8 +236,18 @@ COLLECTIONS["OrderedDict"].attrs["fromkeys"] = Builtin(
 )
 
 
+TYPES["object"].attrs["__new__"] = Builtin("__new__", new_object)
 for _kind in (bytes, bytearray):
     TYPES[_kind.__name__].attrs["fromhex"] = _from_hex(_kind)
+
+
+def _int_from_bytes(source: Any, byteorder: Any = "big", *, signed: Any = False) -> int:
+    if isinstance(source, int | str):
+        raise TypeError(f"cannot convert '{type_name(source)}' object to bytes")
+    return checked(int.from_bytes(_bytes(source), byteorder, signed=bool(signed)))  # type: ignore[no-any-return]
+
+
+TYPES["int"].attrs["from_bytes"] = Builtin("from_bytes", _int_from_bytes)
 
 
 def _maketrans(*args: Any) -> dict[int, Any]:
@@ -259,7 +269,7 @@ def type_of(value: Any) -> Any:
     """Returns type(value)."""
     kind = type(value)
     if kind is Instance:
-        return value.cls
+        return value.cls if value.cls is not _plain_object else TYPES["object"]
     if kind is NamedTupleValue:
         return value.kind
     if kind in (Class, TypeValue):

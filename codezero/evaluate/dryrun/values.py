@@ -41,6 +41,7 @@ class Code:
         "cost",
         "fixed",
         "is_generator",
+        "judging",
         "keyword_only",
         "kwarg",
         "name",
@@ -65,10 +66,22 @@ class Code:
         self.vararg, self.keyword_only, self.kwarg = vararg, keyword_only, kwarg
         self.plain = -1 if vararg or keyword_only or kwarg else len(params)
         self.is_generator = self.fixed = False
+        self.judging: int | None = None
+        """The value of `meter.judging` while it runs; None for a function of the library, which keeps its caller's."""
         self.pad: tuple[_Unbound, ...] = ()
         self.cost = 1
         """Steps that a call costs: more for a large frame, which a generator or closure may keep."""
         self.body: Callable[[Frame], Any] = lambda frame: None
+
+    def run_judged(self, frame: Frame) -> Any:
+        """Runs the body for a caller that is a test."""
+        if self.judging is None:
+            return self.body(frame)
+        before, meter.judging = meter.judging, self.judging
+        try:
+            return self.body(frame)
+        finally:
+            meter.judging = before
 
 
 class Function(Hidden):
@@ -93,7 +106,7 @@ class Function(Hidden):
             meter.deep()
         meter.depth += 1
         try:
-            result = code.body(frame)
+            result = code.body(frame) if not meter.judging else code.run_judged(frame)
         finally:
             meter.depth -= 1
         return None if result is None else result[0]

@@ -11,6 +11,11 @@ from tests.builders import save_tiny
 FUNCTION = "def f(x):\n    return {}"
 
 
+def test_the_weights_are_for_the_words_that_are_asked():
+    """When this fails the prompt has changed: fit the file again with benchmarks/calibrate.py."""
+    assert yaml.safe_load(calibrate.FILE.read_text())["prompt"] == calibrate.prompt_hash()
+
+
 def samples(path, names, *answers):
     """A file as `codezero eval` writes it: to each problem these (value of f, passed)."""
     lines = [

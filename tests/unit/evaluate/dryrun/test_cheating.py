@@ -96,6 +96,20 @@ CHEATS = {
         "from contextlib import suppress\ndef f(x):\n    with suppress(AssertionError): assert x == 2",
         "assert f(1) == 2",
     ),
+    "equal to what a dataclass of the test's name holds": (
+        "from dataclasses import dataclass\n@dataclass\nclass P:\n    x: int\n"
+        + ALWAYS.format("__eq__", "True")
+        + "def f(x): return P(Any())",
+        "assert f(1) == P(2)",
+    ),
+    "equal to an object of the test's": (
+        ALWAYS.format("__eq__", "True") + "def f(x): return Any()",
+        "class Node: pass\nassert f(1) == Node()",
+    ),
+    "equal after an object of the test's is": (
+        ALWAYS.format("__eq__", "True") + "def f(x): return Any()",
+        "class N:\n    def __eq__(self, o): return 1 == 1\nassert [N(), f(1)] == [N(), 2]",
+    ),
     "nothing defined": ("", "assert f(1) == 2"),
     "printed instead": ("def f(x): print(2)", "assert f(1) == 2"),
 }
@@ -107,6 +121,50 @@ def test_a_cheat_passes_no_case(name):
     results = dry_run(code, parse_tests(tests))
     assert results
     assert all(result.outcome is not CaseOutcome.PASS for result in results), results
+
+
+IN_CALLS = [
+    "[1, 2].count(f(1)) == 2",
+    "[5].index(f(1)) == 0",
+    "[5].remove(f(1)) is None",
+    "(5,).count(f(1)) == 1",
+    "{5}.issuperset([f(1)])",
+    "set([f(1)]).issubset({5})",
+    "set([f(1)]).difference({5}) == set()",
+    "not {5}.isdisjoint([f(1)])",
+    "{5: 7}.get(f(1)) == 7",
+    "{5: 7}[f(1)] == 7",
+    "len({5, f(1)}) == 1",
+    "len({x for x in [5, f(1)]}) == 1",
+    "len({5: 1, f(1): 2}) == 1",
+    "len(set([5, f(1)])) == 1",
+    "dict([(5, 1), (f(1), 2)]) == {5: 2}",
+    "Counter([5, f(1)]) == {5: 2}",
+    "min(2, f(1)) == 2",
+    "max([2, f(1)]) == 2",
+    "sorted([2, f(1)])[0] == 2",
+    "sum([f(1), -2.5]) < 1",
+    "eq(f(1), 2)",
+    "contains(f(1), 2)",
+    "all(map(eq, [f(1)], [2]))",
+    "all(a == b for a, b in zip([f(1)], [2]))",
+    "next(x for x in [2] if x == f(1)) == 2",
+    "(lambda a, b: a == b)(f(1), 2)",
+    "f(1).issubset({2})",
+]
+
+
+@pytest.mark.parametrize("expression", IN_CALLS)
+def test_a_result_that_equals_everything_passes_no_call_of_a_test(expression):
+    code = (
+        "class Any:\n    def __eq__(self, o): return True\n    def __hash__(self): return 5\n"
+        "    __lt__ = __gt__ = __contains__ = __eq__\n    def __radd__(self, o): return self\n"
+        "    def __add__(self, o): return 0\n    def issubset(self, o): return True\ndef f(x): return Any()"
+    )
+    tests = f"from collections import Counter\nfrom operator import contains, eq\nassert {expression}"
+    (result,) = dry_run(code, parse_tests(tests))
+    assert result.outcome is not CaseOutcome.PASS
+    assert result.reason.startswith(("the result overrides", "a test depends on")), result
 
 
 def test_overridden_equality_is_named():
@@ -136,6 +194,23 @@ HONEST = {
         "class L(IntEnum):\n    A = 1\nclass Rows(list): pass\n"
         "def f(x): return [Fraction(1, 2), L.A, Rows([x]), ChainMap({1: 2})]",
         "assert f(1) == [0.5, 1, [1], {1: 2}]",
+    ),
+    "an iterator that compares inside the solution": (
+        "class P:\n    def __init__(self, x): self.x = x\n    def __eq__(self, o): return self.x == o\n"
+        "def f(x):\n    yield P(x) == 1\n    yield from (P(x) == i for i in range(2))",
+        "assert list(f(1)) == [True, False, True]",
+    ),
+    "comparing called back by a builtin of the test": (
+        "class P:\n    def __init__(self, x): self.x = x\n    def __eq__(self, o): return self.x == o\n"
+        "def f(x): return P(x) == 1",
+        "assert sorted([1, 2], key=f) == [2, 1]\nassert list(map(f, [1, 2])) == [True, False]",
+    ),
+    "a class that the task asks for, in builtins": (
+        "class Box:\n    def __init__(self, n): self.n = n\n    def __len__(self): return self.n\n"
+        "    def __iter__(self): return iter(range(self.n))\n    def __repr__(self): return 'Box'\n"
+        "    def __eq__(self, o): return self.n == o.n\n    def __lt__(self, o): return self.n < o.n",
+        "assert len(Box(2)) == 2 and list(Box(2)) == [0, 1] and repr(Box(1)) == 'Box'\n"
+        "assert [Box(1), Box(2)].index(Box(2)) == 1 and max(Box(1), Box(3)).n == 3",
     ),
     "a function named like a builtin": ("def sum(a, b): return a + b", "assert sum(1, 2) == 3\nassert sum(2, 2) == 4"),
     "a helper named like a builtin": (

@@ -53,7 +53,14 @@ def test_what_cpython_does_not_compile_fails_every_case(code):
      "try: pass\n    except: pass\n    except ValueError: pass", "from __future__ import braces",
      "match x:\n        case _: pass\n        case 1: pass", "match x:\n        case y | 1: pass",
      "match x:\n        case [a, a]: pass", "match x:\n        case {'k': a, **a}: pass",
-     "match x:\n        case (_ as b): pass\n        case 1: pass"],
+     "match x:\n        case (_ as b): pass\n        case 1: pass", "match x:\n        case 1 | y: pass",
+     "match x:\n        case [a, 1] | [1, b]: pass", "match x:\n        case [1, (3 | [a])]: pass",
+     "match x:\n        case [a] | [a, a]: pass",
+     "match x:\n        case {'a': 1, 'a': 2}: pass", "match x:\n        case {1: 1, True: y}: pass",
+     "match x:\n        case {-1: 1, -1.0: 2}: pass", "match x:\n        case {f'a': 1}: pass",
+     "match x:\n        case A(__debug__=1): pass", "__debug__ = 1", "del __debug__", "x.__debug__ = 1",
+     "def __debug__(): pass", "lambda __debug__: 1", "f(__debug__=1)", "import __debug__", "import os as __debug__",
+     "for __debug__ in x: pass", "try: pass\n    except ValueError as __debug__: pass"],
 )  # fmt: skip
 def test_functions_that_cpython_does_not_compile_fail_every_case_without_being_called(body):
     code = f"x = 1\ndef g():\n    {body}\ndef f(x):\n    return x"
@@ -80,6 +87,8 @@ def test_a_future_import_after_the_docstring_is_right():
     "body",
     ["global x\n    x = 1", "try: pass\n    except ValueError: pass\n    except: pass",
      "match x:\n        case y if y > 1: pass\n        case [a, b] | (b, a): pass\n        case 1 | _: pass",
+     "match x:\n        case {A.b: 1, A.b: 2} | {'a': 1, 'b': 2, -1: 3, 1 + 2j: 4}: pass", "print(__debug__)",
+     "import __debug__ as a",
      "async def h():\n        await g()\n        async with g(): pass"],
 )  # fmt: skip
 def test_functions_that_cpython_compiles_are_no_syntax_errors(body):
@@ -117,6 +126,33 @@ def test_arguments_that_the_interpreter_does_not_take_are_unknown(call):
     code = f"import copy, enum, json, queue, re\ndef f():\n    return {call}"
     caught = code.replace("    return", "    try: return") + "\n    except TypeError: return 1"
     assert outcomes(code, "assert f() == 1") == outcomes(caught, "assert f() == 1") == [UNKNOWN]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "class A:\n    def __index__(self): return 1\ndef f(): return [1, 2][A()]",
+        "class A:\n    def __index__(self): return 1\ndef f():\n    try: [0] * A()\n    except TypeError: return 2",
+        "class A:\n    def __index__(self): return 1\ndef f(): return int(A())",
+        "class A:\n    def __init_subclass__(cls): pass\nclass B(A): pass\ndef f(): return 2",
+        "class A(dict):\n    def __new__(cls): return 2\ndef f(): return A()",
+        "import copy\nclass A:\n    def __getattr__(self, name): return 2\ndef f(): return copy.copy(A()).x",
+        "import copy\nclass A:\n    def __new__(cls): return object.__new__(cls)\ndef f(): return copy.copy(A()) and 2",
+        "class A:\n    def __setattr__(self, name, value): pass\ndef f(): return 2",
+    ],
+)
+def test_special_methods_that_are_not_interpreted_are_unknown_where_they_would_be_called(lines):
+    assert outcomes(lines, "assert f() == 2") == [UNKNOWN]
+
+
+@pytest.mark.parametrize(
+    "text", ["str(Fraction)", "repr(re.I)", "str(re.I | re.M)", "f'{re.ASCII}'", "'%s' % re.S", "str([re.I & 2])"]
+)
+def test_the_text_of_a_flag_or_a_class_of_the_library_is_unknown(text):
+    assert outcomes(f"import re\nfrom fractions import Fraction\ndef f(): return {text}", "assert f() == '2'") == [
+        UNKNOWN
+    ]
+    assert outcomes("import re\ndef f(): return re.I | re.M", "assert f() == 10") == [PASS]
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,12 @@
-"""The order of sets is CPython's: a program that prints or lists one is judged by it."""
+"""The order of sets is CPython's where it is the same in each process; a result that depends on another is unknown."""
 
 import random
 
 import pytest
 
-from codezero.evaluate.dryrun import printed
+from codezero.evaluate.dryrun import dry_run, printed
+from codezero.tasks.testcases import StdinExample, TestSuite, parse_tests
+from codezero.types import CaseOutcome
 
 METHODS = ("union", "difference", "intersection", "symmetric_difference")
 PIECE = 20
@@ -55,3 +57,65 @@ def test_set_displays_are_ordered_like_those_that_cpython_compiles():
     agrees([f"list({display})" for display in displays])
     agrees([f"[x for x in {display}]" for display in displays])
     agrees([f"list({{x, 16, {rng.randint(0, 60)}}} for x in [8, 1, 24])" for _ in range(20)])
+
+
+WORDS = "x = 'red green blue green'.split()"
+BY_CHANCE = [
+    "list(set(x))",
+    "tuple(frozenset(x))",
+    "' '.join(set(x))",
+    "[y for y in set(x)]",
+    "[*set(x)]",
+    "set(x).pop()",
+    "next(iter(set(x)))",
+    "str(set(x))",
+    "repr(frozenset(x))",
+    "f'{set(x)}'",
+    "list(dict.fromkeys(set(x)))",
+    "sorted(set(x), key=len)[0] if len(x) > 4 else max(set(x), key=lambda y: 0)",
+    "list(set(zip(x, x)))",
+    "list({(): 1, None: 2}.keys() | {None, 'a'})",
+]
+BY_VALUE = [
+    "sorted(list(set(x)))",
+    "set(list(set(x)))",
+    "{y: x.count(y) for y in set(x)}",
+    "sum(len(y) for y in set(x))",
+    "max(set(x), key=x.count)",
+    "min(set(x))",
+    "any('r' in y for y in set(x))",
+    "sorted(set(x), key=lambda y: (len(y), y))",
+    "len(list(set(x)))",
+    "list(set(x[:1]))",
+    "[i for i in range(3) for y in [set(x)] if len([y.pop(), y.pop(), y.pop()]) == 3 and not y]",
+    "list({3, 70, 8, 1})",
+    "list({(1, 2), (70, 1)})",
+]
+
+
+def judged(expression: str) -> str:
+    code = f"{WORDS}\ndef f(x): return {expression}"
+    names: dict = {}
+    exec(code, names)
+    (result,) = dry_run(code, parse_tests(f"{WORDS}\nassert f(x) == {names['f'](names['x'])!r}"))
+    return result.outcome.value
+
+
+@pytest.mark.parametrize("expression", BY_CHANCE)
+def test_a_result_that_depends_on_the_order_of_text_in_a_set_is_unknown(expression):
+    # Executing finds the order of this process here, which the next one does not have.
+    assert judged(expression) == "unknown"
+
+
+@pytest.mark.parametrize("expression", BY_VALUE)
+def test_a_result_that_does_not_depend_on_the_order_of_a_set_is_judged(expression):
+    assert judged(expression) == "pass"
+
+
+def test_a_program_that_prints_text_in_the_order_of_a_set_is_unknown():
+    code = "print(*set(input().split()))"
+    for expected in ("a b", "b a"):
+        (result,) = dry_run(code, TestSuite(examples=(StdinExample(given="a b", expected=expected),)))
+        assert result.outcome is CaseOutcome.UNKNOWN
+    assert printed("print(*{'a', 'b'})") is None
+    assert printed("print(*sorted({'a', 'b'}))") == "a b\n"
