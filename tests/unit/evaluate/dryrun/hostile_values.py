@@ -5,7 +5,7 @@ from __future__ import annotations
 PRELUDE = """
 import abc, array, bisect, cmath, collections, contextlib, copy, dataclasses, datetime, decimal, enum, fractions
 import functools, gc, heapq, io, itertools, json, math, operator, os, os.path, queue, random, re, resource, statistics
-import string, struct, sys, threading, typing
+import string, struct, sys, threading, types, typing
 from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
 M = 2 ** 61 - 1
 Point = namedtuple('Point', 'x y')
