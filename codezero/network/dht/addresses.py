@@ -7,7 +7,7 @@ import contextlib
 import ipaddress
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from hivemind.p2p import P2P, PeerID
 from hivemind.utils.multiaddr import Multiaddr
@@ -47,6 +47,18 @@ class AddressBook:
                 self._next_look = asyncio.create_task(self._look_in(wait_s))
             await asyncio.shield(self._next_look)
         return self.seen(peer_id)
+
+    def spread(self, peers: Iterable[PeerID], count: int, called: Collection[PeerID] = ()) -> list[PeerID]:
+        """Returns the first `count` peers, one of each address before any second one. All `called` ones that were not
+        seen share the address `UNKNOWN`; any other that was not seen may be anywhere and counts as alone there."""
+        firsts: dict[str | PeerID, PeerID] = {}
+        others = []
+        for peer in peers:
+            address = self.seen(peer)
+            place = peer if address == UNKNOWN and peer not in called else address
+            if firsts.setdefault(place, peer) != peer:
+                others.append(peer)
+        return [*firsts.values(), *others][:count]
 
     async def refresh(self) -> Mapping[str, str]:
         """Looks at all connections now. Returns multiaddresses by peer id. Raises one of DAEMON_ERRORS."""
