@@ -6,6 +6,8 @@ that sent it (`records`).
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -38,6 +40,8 @@ MAX_ITEMS = 128
 """The most records in a store request and keys in a find request: a node that joins gets many at once."""
 RATE_PER_S, BURST = 100.0, 1000.0
 """Records and keys that a peer may send, per second and at once."""
+MAX_ADDRESS_S = 1.0
+"""Longest wait in seconds for a new peer's address, so that a busy daemon keeps no new node from being answered."""
 PEERS_PER_ADDRESS = 16
 """The factor on these limits for all peers of one address together."""
 MAX_RATED = 4096
@@ -69,11 +73,11 @@ class RecordServer:
         self._rates = _Rates()
 
     async def rpc_ping(self, request: dht_pb2.PingRequest, context: P2PContext) -> dht_pb2.PingResponse:
-        self._admit(request.peer, context.remote_id, 0)
+        await self._admit(request.peer, context.remote_id, 0)
         return await self._protocol.rpc_ping(request, context)
 
     async def rpc_find(self, request: dht_pb2.FindRequest, context: P2PContext) -> dht_pb2.FindResponse:
-        self._admit(request.peer, context.remote_id, len(request.keys))
+        await self._admit(request.peer, context.remote_id, len(request.keys))
         response = await self._protocol.rpc_find(request, context)
         room = MAX_RESPONSE_BYTES - response.ByteSize()
         for result, key in zip(response.results, request.keys, strict=True):
@@ -93,7 +97,7 @@ class RecordServer:
         columns = (request.keys, request.subkeys, request.values, request.expiration_time)
         if len({len(column) for column in columns}) != 1:
             raise ValueError("keys, subkeys, values and expiration times are not aligned")
-        self._admit(request.peer, context.remote_id, len(request.keys))
+        await self._admit(request.peer, context.remote_id, len(request.keys))
         address = await self._addresses.address_of(context.remote_id, calling=True)
         # The protocol adds the sender to the routing table and answers with this node's id; it gets nothing to store.
         response = await self._protocol.rpc_store(dht_pb2.StoreRequest(peer=request.peer), context)
@@ -130,12 +134,15 @@ class RecordServer:
             return False
         return self._records.add(item, version, address)
 
-    def _admit(self, node: dht_pb2.NodeInfo, peer_id: PeerID, num_items: int) -> None:
+    async def _admit(self, node: dht_pb2.NodeInfo, peer_id: PeerID, num_items: int) -> None:
         """Raises ValueError: the peer, or all peers at its address, send too much, or the request is malformed."""
         if len(node.node_id) > DHTID.HASH_NBYTES:
             raise ValueError(f"a node id of {len(node.node_id)} bytes")
         if num_items > MAX_ITEMS:
             raise ValueError(f"{num_items} in one request, at most {MAX_ITEMS}")
+        with contextlib.suppress(asyncio.TimeoutError):
+            # An address that is not known yet would be free, for each new identity.
+            await asyncio.wait_for(self._addresses.address_of(peer_id, calling=True), MAX_ADDRESS_S)
         self._charge(peer_id, 1 + num_items)
 
     def _charge(self, peer_id: PeerID, count: int) -> None:
