@@ -103,7 +103,7 @@ class SwarmGossip:
             await now.pause()
         self._awaited = now.heard
         self._rounds_out = {address: left - 1 for address, left in self._rounds_out.items() if left > 1}
-        self._board.finished(round_id)
+        self._board.finished()
         rejected = self._reader.take_rejected()
         if record is not None and now.kept_by is None:
             logger.warning(

@@ -55,7 +55,7 @@ class NativeBoard:
         announcement: Announcement = notice.content
         return wire.unpack_groups(await self._topic.fetch(dht, announcement), announcement)
 
-    def finished(self, round_id: RoundId) -> None:
+    def finished(self) -> None:
         self._exchanges_s.append(self._looked_at_s)
         self._topic.duplicate_identity = False
 

@@ -194,7 +194,7 @@ def test_of_two_with_one_key_the_later_sees_the_other_though_it_takes_its_place(
         for number, by in enumerate((one, two, one, one)):
             assert await publish(by, alice, RoundId(number=number), [group(ALICE, str(number))], MINUTES_S)
             seen_duplicates.append((await by.look(alice, RoundId(number=number))).duplicate_identity)
-            by.finished(RoundId(number=number))
+            by.finished()
         return seen_duplicates
 
     assert run(scenario) == [False, True, True, False]
@@ -214,7 +214,7 @@ def test_age_counts_our_own_exchanges_since_it_was_published():
         for _ in range(5):
             await asyncio.sleep(0.01)
             ages.append((await one.look(reader, ROUND)).notices[0].age)
-            one.finished(ROUND)
+            one.finished()
         return ages
 
     assert run(scenario) == [0, 1, 2, None, None]
@@ -230,7 +230,7 @@ def test_what_was_published_while_we_fetched_is_fresh_in_the_next_round():
         await asyncio.sleep(0.01)
         shows(replica, [(ALICE, signed("alice"))])
         await asyncio.sleep(0.01)
-        one.finished(ROUND)
+        one.finished()
         return (await one.look(reader, RoundId(number=8))).notices[0].age
 
     assert run(scenario) == 0
