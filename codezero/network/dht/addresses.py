@@ -82,10 +82,10 @@ class AddressBook:
 
 def address_group(multiaddress: str) -> str:
     """Returns the part of an address that one party is likely to control as a whole: an IPv4 address, an IPv6 /64
-    network, or the relay for all peers behind it."""
-    parts = multiaddress.strip("/").split("/")
-    if "p2p-circuit" in parts:
-        return f"{_RELAY}{parts[parts.index('p2p-circuit') - 1]}"
+    network, or the one of the relay, whose peer id is free, for all peers behind it."""
+    relay, is_relayed, _ = multiaddress.partition("/p2p-circuit")
+    if is_relayed:
+        return f"{_RELAY}{address_group(relay)}"
     host = part(multiaddress, "ip6")
     if host is None:
         return part(multiaddress, "ip4") or UNKNOWN
