@@ -98,6 +98,17 @@ def address_group(multiaddress: str) -> str:
     return str(ipaddress.IPv6Network((address, 64), strict=False))
 
 
+def is_group(text: str) -> bool:
+    """Returns True if a text, which others may have made up, is what `address_group` gives for a known address."""
+    host = text.removeprefix(_RELAY)
+    try:
+        if ":" in host:
+            return host == str(ipaddress.IPv6Network(host)) and host.endswith("/64")
+        return host == str(ipaddress.IPv4Address(host))
+    except ValueError:
+        return False
+
+
 def is_direct(group: str) -> bool:
     """Returns True if an address group belongs to a peer's own connection, not to a relay."""
     return group != UNKNOWN and not group.startswith(_RELAY)

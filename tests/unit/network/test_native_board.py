@@ -132,10 +132,14 @@ def test_a_lying_replica_hides_nobody():
     run(scenario)
 
 
-async def address_of_alice(*claims: str | None) -> str:
-    """As the reader has it when so many replicas say so, and it is not connected to her."""
-    names = [f"sybil {number}" for number in range(len(claims))]
-    reader, *replicas = await MemoryNetwork().swarm("reader", *names)
+async def address_of_alice(*claims: str | None, at: str = "") -> str:
+    """As the reader has it when so many replicas say so, all at one address if it is given, and it is not connected to
+    her."""
+    network = MemoryNetwork()
+    reader = await network.dht("reader")
+    replicas = [await network.dht(f"sybil {number}", address=at) for number in range(len(claims))]
+    for replica in replicas:
+        await reader.meet(replica.p2p.peer_id)
     content = signed("alice")
     for replica, claim in zip(replicas, claims, strict=True):
         shows(replica, [(ALICE, content)], None if claim is None else {ALICE: claim})
@@ -157,6 +161,22 @@ async def address_of_alice(*claims: str | None) -> str:
 )
 def test_no_single_replica_says_which_address_a_peer_is_answerable_for(claims, address):
     assert run(lambda: address_of_alice(*claims)) == address
+
+
+def test_replicas_at_one_address_are_one_witness_however_many_they_are():
+    assert run(lambda: address_of_alice("1.1.1.1", "1.1.1.1", "1.1.1.1", at="6.6.6.6")) == "unknown"
+
+
+@pytest.mark.parametrize(
+    "text", ["anything", "1.1.1.1 ", "01.1.1.1", "1.1.1.1/32", "relay", "relay Qm", "", "::1", "::/0"]
+)
+def test_witnesses_can_name_nothing_that_is_no_address(text):
+    assert run(lambda: address_of_alice(text, text)) == "unknown"
+
+
+@pytest.mark.parametrize("text", ["1.1.1.1", "2001:db8:1:2::/64", "relay 1.1.1.1", "relay 2001:db8:1:2::/64"])
+def test_witnesses_can_name_any_address(text):
+    assert run(lambda: address_of_alice(text, text)) == text
 
 
 def test_what_we_saw_on_a_connection_stands_before_what_replicas_say():
