@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from types import SimpleNamespace
 
 import msgspec
 import pytest
 from hivemind.p2p import PeerID
 from hivemind.proto import dht_pb2
 
-from codezero.network import directory, wire
+from codezero.network import directory, native, wire
 from codezero.network.dht.dht import Dht
 from codezero.network.dht.dictionary import pack_dictionary
 from codezero.network.dht.server import OWNERS
@@ -238,6 +239,22 @@ def test_age_counts_our_own_exchanges_since_it_was_published():
         return ages
 
     assert run(scenario) == [0, 1, 2, None, None]
+
+
+def test_a_clock_that_was_set_back_makes_nothing_stale(monkeypatch):
+    async def scenario():
+        reader, replica = await MemoryNetwork().swarm("reader", "replica")
+        one = board("reader", window=2)
+        real_time = time.time
+        ages = []
+        for fast_s in (50.0, 50.0, 0.0, 0.0):
+            shows(replica, [(ALICE, signed("alice"))])
+            monkeypatch.setattr(native, "time", SimpleNamespace(time=lambda fast_s=fast_s: real_time() + fast_s))
+            ages.append((await one.look(reader, ROUND)).notices[0].age)
+            one.finished()
+        return ages
+
+    assert run(scenario) == [0, 1, 0, 0]
 
 
 def test_what_was_published_while_we_fetched_is_fresh_in_the_next_round():
