@@ -12,6 +12,7 @@ import selectors
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 from hivemind.p2p import P2PContext, P2PDaemonError, P2PHandlerError, PeerID
@@ -48,6 +49,7 @@ class SimulatedP2P:
         self._handlers: dict[str, tuple[Callable[[Any, P2PContext], Awaitable[Any]], Any]] = {}
         self.contacts: dict[PeerID, Contact] = {}
         """Whom we have talked to; a real daemon would have closed the connections not used for long."""
+        self._client = SimpleNamespace(control=SimpleNamespace(_pending_messages=asyncio.Queue()))  # always empty
         network.nodes[peer_id] = self
 
     async def add_protobuf_handler(self, name: str, handler: Any, input_protobuf_type: Any, **_: Any) -> None:

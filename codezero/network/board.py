@@ -70,7 +70,7 @@ class Board(Protocol):
         """Returns a publication's groups, and a reason for each one dropped. Raises WireError: none can be used."""
         ...
 
-    def finished(self, round_id: RoundId) -> None:
+    def finished(self) -> None:
         """Ends an exchange: later publications belong to the next one."""
         ...
 

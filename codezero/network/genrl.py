@@ -127,7 +127,7 @@ class GenrlBoard:
         remember(self._taken, digest)
         return record.groups, record.dropped
 
-    def finished(self, round_id: RoundId) -> None:
+    def finished(self) -> None:
         self._duplicate_identity = False  # the age of a record is in its key
 
     def _read(self, raw: bytes, peer_id: str, number: int) -> GenrlRecord:

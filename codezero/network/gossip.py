@@ -64,8 +64,11 @@ class SwarmGossip:
         self._known_groups: OrderedDict[bytes, None] = OrderedDict()
         self._rounds_out: dict[str, int] = {}
         """The number of rounds for which an address is still skipped, by address."""
-        self._awaited: set[str] | None = None
-        """Peers that published in the last round; None before the first round."""
+        self._awaited: dict[str, str] | None = None
+        """The peers of the last round's groups, with their addresses; None before the first round."""
+        self._in_vain: dict[str, int] = {}
+        """By address, `ROUNDS_OUT` for each time that one of its peers was awaited in vain, less the rounds since. It
+        is not awaited while this is more than `ROUNDS_OUT`: once may be a restart, but new identities are free."""
 
     def exchange(self, round_id: RoundId, groups: Sequence[RolloutGroup], elapsed_s: float) -> SwarmRound:
         """Publishes own groups and returns them with those of peers. `elapsed_s` is how long the round has taken."""
@@ -77,7 +80,7 @@ class SwarmGossip:
         for scored in groups:
             if scored.external and scored.group.answerable and scored.refused is Refusal.HOSTILE:
                 self._rounds_out[scored.group.address] = ROUNDS_OUT
-                self._awaited = (self._awaited or set()) - {scored.group.peer_id}
+                (self._awaited or {}).pop(scored.group.peer_id, None)
 
     async def _exchange(self, round_id: RoundId, groups: Sequence[RolloutGroup], elapsed_s: float) -> SwarmRound:
         for group in groups:
@@ -101,9 +104,12 @@ class SwarmGossip:
             if not spoiled or len(now.pool) >= self._pool_size or now.is_late():
                 break
             await now.pause()
-        self._awaited = now.heard
-        self._rounds_out = {address: left - 1 for address, left in self._rounds_out.items() if left > 1}
-        self._board.finished(round_id)
+        self._rounds_out, self._in_vain = _a_round_less(self._rounds_out), _a_round_less(self._in_vain)
+        for address in {at for peer, at in (self._awaited or {}).items() if peer in now.missing}:
+            self._in_vain[address] = self._in_vain.get(address, 0) + ROUNDS_OUT
+        came = {group.peer_id: group.address for group in now.pool}
+        self._awaited = {peer: at for peer, at in came.items() if self._in_vain.get(at, 0) <= ROUNDS_OUT}
+        self._board.finished()
         rejected = self._reader.take_rejected()
         if record is not None and now.kept_by is None:
             logger.warning(
@@ -140,16 +146,17 @@ class SwarmGossip:
             fresh = [notice for notice in sight.notices if self._is_fresh(notice)]
             enough = len(now.pool) + len({notice.address for notice in fresh}) >= self._pool_size
             missing = self._awaited_in(sight) - now.heard - {notice.peer_id for notice in fresh}
-            if (enough or not missing or now.is_late()) and (dht is None or await self._link.dht() is dht):
+            now.missing = set() if enough else missing
+            if (not now.missing or now.is_late()) and (dht is None or await self._link.dht() is dht):
                 return fresh
             await now.pause()
 
     def _awaited_in(self, sight: Sight) -> set[str]:
-        """Returns the peers to wait for. In a large swarm a look shows only some of those that published in the last
+        """Returns the peers to wait for. In a large swarm a look shows only some of those whose groups came in the last
         round, and only these are awaited; if it shows none yet, all are."""
         if self._awaited is None:
             return self._link.others()
-        return self._awaited & {notice.peer_id for notice in sight.notices} or self._awaited
+        return self._awaited.keys() & {notice.peer_id for notice in sight.notices} or set(self._awaited)
 
     async def _publish(self, dht: Dht, now: _Exchange) -> None:
         """Publishes the own groups once for each DHT: one that was started again has lost the records that it kept."""
@@ -243,6 +250,8 @@ class _Exchange:
         self.pool: list[RolloutGroup] = []
         self.heard: set[str] = set()
         """Peers whose publications were taken."""
+        self.missing: set[str] = set()
+        """Peers that were still awaited at the last look."""
         self.duplicate_identity, self.in_sight = False, ""
         self._deadline_s = time.monotonic() + patience * elapsed_s
         self._poll_s = FIRST_POLL_S
@@ -255,6 +264,10 @@ class _Exchange:
         """Waits until the next look."""
         await asyncio.sleep(self._poll_s)
         self._poll_s = min(self._poll_s * 1.5, LAST_POLL_S)
+
+
+def _a_round_less(rounds: dict[str, int]) -> dict[str, int]:
+    return {address: left - 1 for address, left in rounds.items() if left > 1}
 
 
 def _fingerprint(group: RolloutGroup) -> bytes:

@@ -47,6 +47,8 @@ class NativeBoard:
         if self._shards[0] != round_id:
             self._shards = (round_id, directory.shards_to_read(dht.estimate_size(), random.Random()))
         self._looked_at_s = time.time()
+        if self._exchanges_s and self._exchanges_s[-1] > self._looked_at_s:
+            self._exchanges_s.clear()  # the clock was set back, and all that is published from now on would be stale
         sight = await self._topic.look(dht, self._shards[1])
         sight.notices = [replace(one, age=self._age(one.content.published_at_s)) for one in sight.notices]
         return sight
@@ -55,7 +57,7 @@ class NativeBoard:
         announcement: Announcement = notice.content
         return wire.unpack_groups(await self._topic.fetch(dht, announcement), announcement)
 
-    def finished(self, round_id: RoundId) -> None:
+    def finished(self) -> None:
         self._exchanges_s.append(self._looked_at_s)
         self._topic.duplicate_identity = False
 

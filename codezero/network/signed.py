@@ -14,13 +14,14 @@ from hivemind.p2p import PeerID
 from codezero.identity.key import Identity
 from codezero.network import directory, wire
 from codezero.network.board import Notice, Sight
-from codezero.network.dht.addresses import UNKNOWN, is_direct
+from codezero.network.dht.addresses import UNKNOWN, is_direct, is_group
 from codezero.network.dht.dht import Dht
 from codezero.network.dht.dictionary import DirectoryEntry
 from codezero.network.wire import Announcement, Reason, WireError
 
 MIN_WITNESSES = 2
-"""The number of replicas that must agree on a publisher's address if this node has seen no connection of it."""
+"""The number of addresses whose replicas must agree on a publisher's address if this node has seen no connection of it:
+peer ids are free."""
 
 
 class SignedTopic:
@@ -72,8 +73,9 @@ class SignedTopic:
             announcement = self._check(peer_id, entry, sight)
             if announcement is None:
                 continue
-            if entry.address is not None:
-                claims.setdefault(peer_id, {})[entry.witness] = entry.address
+            if entry.address is not None and is_group(entry.address):
+                witness = dht.addresses.seen(PeerID.from_base58(entry.witness))
+                claims.setdefault(peer_id, {})[witness] = entry.address
             if peer_id not in newest or newest[peer_id].published_at_s < announcement.published_at_s:
                 newest[peer_id] = announcement
         for peer_id, announcement in newest.items():
@@ -132,7 +134,7 @@ async def _notice(dht: Dht, announcement: Announcement, claimed: Collection[str]
 
 
 def _agreed(claimed: Collection[str]) -> str:
-    """Returns the address that most replicas name as an entry's origin, `UNKNOWN` if it is only one: a single replica
+    """Returns the address that most witnesses name as an entry's origin, `UNKNOWN` if it is only one: a single party
     may lie, to hide behind another's address or to get the shares of many."""
     address, count = max(Counter(claimed).items(), key=lambda pair: (pair[1], pair[0]), default=(UNKNOWN, 0))
     return address if count >= MIN_WITNESSES else UNKNOWN

@@ -7,7 +7,7 @@ import contextlib
 import ipaddress
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from hivemind.p2p import P2P, PeerID
 from hivemind.utils.multiaddr import Multiaddr
@@ -48,6 +48,18 @@ class AddressBook:
             await asyncio.shield(self._next_look)
         return self.seen(peer_id)
 
+    def spread(self, peers: Iterable[PeerID], count: int, called: Collection[PeerID] = ()) -> list[PeerID]:
+        """Returns the first `count` peers, one of each address before any second one. All `called` ones that were not
+        seen share the address `UNKNOWN`; any other that was not seen may be anywhere and counts as alone there."""
+        firsts: dict[str | PeerID, PeerID] = {}
+        others = []
+        for peer in peers:
+            address = self.seen(peer)
+            place = peer if address == UNKNOWN and peer not in called else address
+            if firsts.setdefault(place, peer) != peer:
+                others.append(peer)
+        return [*firsts.values(), *others][:count]
+
     async def refresh(self) -> Mapping[str, str]:
         """Looks at all connections now. Returns multiaddresses by peer id. Raises one of DAEMON_ERRORS."""
         began_s = time.monotonic()
@@ -70,10 +82,10 @@ class AddressBook:
 
 def address_group(multiaddress: str) -> str:
     """Returns the part of an address that one party is likely to control as a whole: an IPv4 address, an IPv6 /64
-    network, or the relay for all peers behind it."""
-    parts = multiaddress.strip("/").split("/")
-    if "p2p-circuit" in parts:
-        return f"{_RELAY}{parts[parts.index('p2p-circuit') - 1]}"
+    network, or the one of the relay, whose peer id is free, for all peers behind it."""
+    relay, is_relayed, _ = multiaddress.partition("/p2p-circuit")
+    if is_relayed:
+        return f"{_RELAY}{address_group(relay)}"
     host = part(multiaddress, "ip6")
     if host is None:
         return part(multiaddress, "ip4") or UNKNOWN
@@ -84,6 +96,17 @@ def address_group(multiaddress: str) -> str:
     if address.ipv4_mapped is not None:
         return str(address.ipv4_mapped)
     return str(ipaddress.IPv6Network((address, 64), strict=False))
+
+
+def is_group(text: str) -> bool:
+    """Returns True if a text, which others may have made up, is what `address_group` gives for a known address."""
+    host = text.removeprefix(_RELAY)
+    try:
+        if ":" in host:
+            return host == str(ipaddress.IPv6Network(host)) and host.endswith("/64")
+        return host == str(ipaddress.IPv4Address(host))
+    except ValueError:
+        return False
 
 
 def is_direct(group: str) -> bool:

@@ -94,6 +94,11 @@ def is_running(p2p: P2P) -> bool:
     return p2p._child.returncode is None and not any(task.done() for task in tasks)
 
 
+def is_drained(p2p: P2P) -> bool:
+    """Returns True if the daemon has taken all messages that this node has for it; hivemind keeps any number."""
+    return bool(p2p._client.control._pending_messages.empty())
+
+
 def forget_cancelled(p2p: P2P) -> None:
     """Deletes the tasks of finished calls: hivemind keeps those that the caller has cancelled, maybe thousands."""
     tasks = p2p._client.control._handler_tasks

@@ -36,6 +36,8 @@ MAX_FETCH_STEPS = 12
 """The number of nodes that are asked for a plain record; each about halves the distance to its key."""
 MAX_SEARCH_S = 8.0
 """Seconds after which a search ends with what it has; four steps are enough for a million nodes."""
+MAX_LOOKS = 4
+"""The most times that a search looks where the nodes that it has found are, before it ends with what it has."""
 BUCKET_SIZE = 20
 """Kademlia's k."""
 RPC_TIMEOUT_S = 3.0
@@ -152,7 +154,7 @@ class Dht:
         value = _unwrap(self._server.held(where)) if self._server is not None else None
         if value is not None and is_right(value):
             return value
-        known = self._known_near(where, BUCKET_SIZE)
+        known = self._known_near(where)
         asked: set[PeerID] = set()
         for _ in range(MAX_FETCH_STEPS):
             peer = min(known.keys() - asked, key=lambda peer: where.xor_distance(known[peer]), default=None)
@@ -170,7 +172,8 @@ class Dht:
     async def _nearest(self, where: DHTID, count: int) -> Sequence[PeerID | None]:
         """Returns the nodes nearest to a key, nearest first; None stands for this node."""
         if self.num_neighbours() < BUCKET_SIZE:  # so few that each knows all
-            found = self._known_near(where, count)
+            near = self._known_near(where)
+            found = {peer: near[peer] for peer in self.addresses.spread(near, count)}
         else:
             # A search for the adjacent id finds the same nodes, but they do not send their records of the key.
             found = {peer: uid for peer, (uid, _) in (await self._search(DHTID(where ^ 1), count)).items()}
@@ -185,23 +188,40 @@ class Dht:
     async def _search(
         self, where: DHTID, count: int, others: Mapping[DHTID, PeerID] | None = None
     ) -> dict[PeerID, tuple[DHTID, LookupReply]]:
-        """Returns the `count` servers nearest to a position, nearest first, with ids and answers, as time allows."""
+        """Returns the `count` servers nearest to a position, nearest first, with ids and answers, as time allows.
+
+        One server of each address comes before any second one: peer ids are free, so one party could else have all
+        that are nearest. Nodes that share one address, as on one machine, are found like others.
+        """
         deadline_s = time.monotonic() + MAX_SEARCH_S
-        ours = self._known_near(where, BUCKET_SIZE)
+        ours = self._known_near(where)
         known = {**ours, **{peer: uid for uid, peer in (others or {}).items()}}
         answered: dict[PeerID, LookupReply] = {}
         asked: set[PeerID] = set()
+        located: set[PeerID] = set()
         before: list[PeerID] = []
+        looks = 0
+
+        def distance(peer: PeerID) -> int:
+            return int(where.xor_distance(known[peer]))
 
         def nearest(peers: Iterable[PeerID]) -> list[PeerID]:
-            return heapq.nsmallest(count, peers, key=lambda peer: where.xor_distance(known[peer]))
+            ordered = sorted(peers, key=distance)  # at first the nearest of all, which fill up if addresses are few
+            return sorted(self.addresses.spread(ordered, count, located), key=distance) if located else ordered[:count]
 
         while time.monotonic() < deadline_s:
             now = nearest(known)
             ahead = [peer for peer in now if peer not in asked]
             if not ahead:
-                break
-            if len(answered) < len(asked):  # a liar may name ever more silent nodes: ask known ones too
+                if located.issuperset(now):
+                    break
+                looks += 1
+                located.update(answered)
+                await asyncio.gather(*[self.addresses.address_of(peer, calling=True) for peer in answered])
+                if looks == MAX_LOOKS:
+                    break
+                continue
+            if located or len(answered) < len(asked):  # a liar may name ever more nodes that are silent, or its own
                 ahead = list({*ahead, *nearest(ours.keys() - asked)})
             elif now != before:  # as long as steps lead nearer, few of these will be among the last
                 ahead = ahead[: (count + 1) // 2]
@@ -216,12 +236,19 @@ class Dht:
                 for uid, other in answer.nearer.items():
                     if other not in asked:
                         known.setdefault(other, uid)
+        located.update(answered)
+        found = {peer: (known[peer], answered[peer]) for peer in nearest(answered)}
         if where != self._id:  # around this node the routing table knows more
-            self._density.note(where, [(known[peer], *answer.nearer) for peer, answer in answered.items()])
-        return {peer: (known[peer], answered[peer]) for peer in nearest(answered)}
+            named = [(self.addresses.seen(peer), (uid, *answer.nearer)) for peer, (uid, answer) in found.items()]
+            self._density.note(where, named)
+        return found
 
-    def _known_near(self, where: DHTID, count: int) -> dict[PeerID, DHTID]:
-        return {peer: uid for uid, peer in self._protocol.routing_table.get_nearest_neighbors(where, count)}
+    def _known_near(self, where: DHTID) -> dict[PeerID, DHTID]:
+        """Returns the nearest nodes of the routing table, nearest first, and the nearest of different addresses."""
+        table = self._protocol.routing_table.get_nearest_neighbors(where, self.num_neighbours())
+        near = {peer: uid for uid, peer in table}
+        peers = list(near)
+        return {peer: near[peer] for peer in peers[:BUCKET_SIZE] + self.addresses.spread(peers, BUCKET_SIZE)}
 
     async def _find(self, peer: PeerID, where: DHTID) -> LookupReply | None:
         silent = time.monotonic() - self._silent.get(peer, -SILENT_S) < SILENT_S

@@ -6,6 +6,8 @@ that sent it (`records`).
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -18,6 +20,7 @@ from hivemind.p2p import P2PContext, PeerID
 from hivemind.proto import dht_pb2
 
 from codezero.network.dht.addresses import UNKNOWN, AddressBook
+from codezero.network.dht.daemon import is_drained
 from codezero.network.dht.dictionary import pack_dictionary, read_dictionary, read_subkey
 from codezero.network.dht.records import MAX_ENTRIES, OfferedRecord, RecordStore, StoredRecord, Version
 from codezero.network.wire.codec import UNREADABLE
@@ -38,6 +41,14 @@ MAX_ITEMS = 128
 """The most records in a store request and keys in a find request: a node that joins gets many at once."""
 RATE_PER_S, BURST = 100.0, 1000.0
 """Records and keys that a peer may send, per second and at once."""
+TOKEN_BYTES = 16 << 10
+"""The bytes of records that a peer is sent for a token of a second bucket: 1.6 MB a second, 16 MB at once. In a round
+a node of a native swarm reads 2 MiB of bodies (8 of 256 KiB), and 100 KB of announcements every two seconds; one of a
+GenRL swarm of 16 reads two directories of 768 KiB eight times in the first five seconds, then every two seconds."""
+MAX_WAITING_BYTES = 32 << 20
+"""The most bytes of records that wait until the daemon takes them, which may be slower than this node."""
+MAX_ADDRESS_S = 1.0
+"""Longest wait in seconds for a new peer's address, so that a busy daemon keeps no new node from being answered."""
 PEERS_PER_ADDRESS = 16
 """The factor on these limits for all peers of one address together."""
 MAX_RATED = 4096
@@ -66,20 +77,22 @@ class RecordServer:
     def __init__(self, protocol: DHTProtocol, addresses: AddressBook, rules: RecordRules) -> None:
         self._protocol, self._addresses, self._rules = protocol, addresses, rules
         self._records = RecordStore()
-        self._rates = _Rates()
+        self._rates, self._sent_rates = _Rates(), _Rates()
+        self._waiting_bytes = 0
+        """The bytes of records sent since the daemon last had all messages."""
 
     async def rpc_ping(self, request: dht_pb2.PingRequest, context: P2PContext) -> dht_pb2.PingResponse:
-        self._admit(request.peer, context.remote_id, 0)
+        await self._admit(request.peer, context.remote_id, 0)
         return await self._protocol.rpc_ping(request, context)
 
     async def rpc_find(self, request: dht_pb2.FindRequest, context: P2PContext) -> dht_pb2.FindResponse:
-        self._admit(request.peer, context.remote_id, len(request.keys))
+        await self._admit(request.peer, context.remote_id, len(request.keys))
         response = await self._protocol.rpc_find(request, context)
         room = MAX_RESPONSE_BYTES - response.ByteSize()
         for result, key in zip(response.results, request.keys, strict=True):
             records = self._records.under(DHTID.from_bytes(key))
             size = sum(record.size for record in records.values())
-            if not records or size > room:
+            if not records or size > room or not self._may_send(context.remote_id, size):
                 continue
             room -= size
             result.expiration_time = max(record.expires_at_s for record in records.values())
@@ -93,7 +106,7 @@ class RecordServer:
         columns = (request.keys, request.subkeys, request.values, request.expiration_time)
         if len({len(column) for column in columns}) != 1:
             raise ValueError("keys, subkeys, values and expiration times are not aligned")
-        self._admit(request.peer, context.remote_id, len(request.keys))
+        await self._admit(request.peer, context.remote_id, len(request.keys))
         address = await self._addresses.address_of(context.remote_id, calling=True)
         # The protocol adds the sender to the routing table and answers with this node's id; it gets nothing to store.
         response = await self._protocol.rpc_store(dht_pb2.StoreRequest(peer=request.peer), context)
@@ -130,12 +143,15 @@ class RecordServer:
             return False
         return self._records.add(item, version, address)
 
-    def _admit(self, node: dht_pb2.NodeInfo, peer_id: PeerID, num_items: int) -> None:
+    async def _admit(self, node: dht_pb2.NodeInfo, peer_id: PeerID, num_items: int) -> None:
         """Raises ValueError: the peer, or all peers at its address, send too much, or the request is malformed."""
         if len(node.node_id) > DHTID.HASH_NBYTES:
             raise ValueError(f"a node id of {len(node.node_id)} bytes")
         if num_items > MAX_ITEMS:
             raise ValueError(f"{num_items} in one request, at most {MAX_ITEMS}")
+        with contextlib.suppress(asyncio.TimeoutError):
+            # An address that is not known yet would be free, for each new identity.
+            await asyncio.wait_for(self._addresses.address_of(peer_id, calling=True), MAX_ADDRESS_S)
         self._charge(peer_id, 1 + num_items)
 
     def _charge(self, peer_id: PeerID, count: int) -> None:
@@ -144,6 +160,23 @@ class RecordServer:
         address = self._addresses.seen(peer_id)
         if address != UNKNOWN:
             self._rates.take(address, count / PEERS_PER_ADDRESS)
+
+    def _may_send(self, peer_id: PeerID, size: int) -> bool:
+        """Counts the bytes of records for a peer and its address. Returns False if they were sent too many lately, or
+        too many wait: these are left out, and nothing is raised, so that an honest reader keeps a neighbour."""
+        if is_drained(self._protocol.p2p):
+            self._waiting_bytes = 0
+        address = self._addresses.seen(peer_id)
+        costs = {peer_id.to_base58(): size / TOKEN_BYTES}
+        if address != UNKNOWN:
+            costs[address] = size / TOKEN_BYTES / PEERS_PER_ADDRESS
+        is_free = self._waiting_bytes + size <= MAX_WAITING_BYTES
+        if not is_free or any(self._sent_rates.left(who) < cost for who, cost in costs.items()):
+            return False
+        self._waiting_bytes += size
+        for who, cost in costs.items():
+            self._sent_rates.take(who, cost)
+        return True
 
     def _pack(self, records: Mapping[str | None, StoredRecord]) -> bytes:
         """Encodes a directory, with the address that sent each entry, which its readers cannot see themselves."""
@@ -183,12 +216,17 @@ class _Rates:
     def __init__(self) -> None:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
+    def left(self, who: str) -> float:
+        """Returns the number of tokens in a bucket."""
+        now = time.monotonic()
+        tokens, then = self._buckets.get(who, (BURST, now))
+        return min(BURST, tokens + (now - then) * RATE_PER_S)
+
     def take(self, who: str, count: float) -> None:
         """Takes tokens. Raises ValueError: there are not enough."""
-        now = time.monotonic()
-        tokens, then = self._buckets.pop(who, (BURST, now))
-        tokens = min(BURST, tokens + (now - then) * RATE_PER_S)
-        self._buckets[who] = (max(tokens - count, 0.0), now)
+        tokens = self.left(who)
+        self._buckets[who] = (max(tokens - count, 0.0), time.monotonic())
+        self._buckets.move_to_end(who)
         if len(self._buckets) > MAX_RATED:
             self._buckets.popitem(last=False)
         if tokens < count:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codezero.errors import CodezeroError, StateError, Stopping, told_as
+from codezero.runtime.files import replace_file
 from codezero.runtime.worker import Worker
 from codezero.services.judge.client import JudgeService
 
@@ -81,7 +82,7 @@ class Examination:
         question = self._service.request_question(self._peer_id, number, self._model_name)
         answer = self._policy.answer(question.text)
         with told_as(StateError, f"cannot write {self._notes}", "free space, no answer is sent"):
-            self._notes.write_text(f"{number}\n", encoding="ascii")
+            replace_file(self._notes, f"{number}\n")
         score = self._service.submit_answer(question, number, answer)
         logger.info("the judge service gave the answer of round %d the score %g", number, score)
         return score

@@ -61,7 +61,7 @@ class Board:
             await asyncio.sleep(notice.content)
         return tuple(notice.content), ()
 
-    def finished(self, round_id):
+    def finished(self):
         pass
 
 

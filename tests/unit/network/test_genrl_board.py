@@ -232,7 +232,7 @@ def test_of_two_with_one_key_the_later_sees_the_other_though_it_takes_its_place(
         for by in (one, two, one):
             assert await publish(by, alice, ROUND, [group(ALICE)], 600.0)
             seen_duplicates.append((await by.look(alice, ROUND)).duplicate_identity)
-            by.finished(ROUND)
+            by.finished()
         return seen_duplicates
 
     assert run(scenario) == [False, True, True]

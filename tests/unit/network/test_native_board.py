@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from types import SimpleNamespace
 
 import msgspec
 import pytest
 from hivemind.p2p import PeerID
 from hivemind.proto import dht_pb2
 
-from codezero.network import directory, wire
+from codezero.network import directory, native, wire
 from codezero.network.dht.dht import Dht
 from codezero.network.dht.dictionary import pack_dictionary
 from codezero.network.dht.server import OWNERS
@@ -132,10 +133,14 @@ def test_a_lying_replica_hides_nobody():
     run(scenario)
 
 
-async def address_of_alice(*claims: str | None) -> str:
-    """As the reader has it when so many replicas say so, and it is not connected to her."""
-    names = [f"sybil {number}" for number in range(len(claims))]
-    reader, *replicas = await MemoryNetwork().swarm("reader", *names)
+async def address_of_alice(*claims: str | None, at: str = "") -> str:
+    """As the reader has it when so many replicas say so, all at one address if it is given, and it is not connected to
+    her."""
+    network = MemoryNetwork()
+    reader = await network.dht("reader")
+    replicas = [await network.dht(f"sybil {number}", address=at) for number in range(len(claims))]
+    for replica in replicas:
+        await reader.meet(replica.p2p.peer_id)
     content = signed("alice")
     for replica, claim in zip(replicas, claims, strict=True):
         shows(replica, [(ALICE, content)], None if claim is None else {ALICE: claim})
@@ -157,6 +162,22 @@ async def address_of_alice(*claims: str | None) -> str:
 )
 def test_no_single_replica_says_which_address_a_peer_is_answerable_for(claims, address):
     assert run(lambda: address_of_alice(*claims)) == address
+
+
+def test_replicas_at_one_address_are_one_witness_however_many_they_are():
+    assert run(lambda: address_of_alice("1.1.1.1", "1.1.1.1", "1.1.1.1", at="6.6.6.6")) == "unknown"
+
+
+@pytest.mark.parametrize(
+    "text", ["anything", "1.1.1.1 ", "01.1.1.1", "1.1.1.1/32", "relay", "relay Qm", "", "::1", "::/0"]
+)
+def test_witnesses_can_name_nothing_that_is_no_address(text):
+    assert run(lambda: address_of_alice(text, text)) == "unknown"
+
+
+@pytest.mark.parametrize("text", ["1.1.1.1", "2001:db8:1:2::/64", "relay 1.1.1.1", "relay 2001:db8:1:2::/64"])
+def test_witnesses_can_name_any_address(text):
+    assert run(lambda: address_of_alice(text, text)) == text
 
 
 def test_what_we_saw_on_a_connection_stands_before_what_replicas_say():
@@ -194,7 +215,7 @@ def test_of_two_with_one_key_the_later_sees_the_other_though_it_takes_its_place(
         for number, by in enumerate((one, two, one, one)):
             assert await publish(by, alice, RoundId(number=number), [group(ALICE, str(number))], MINUTES_S)
             seen_duplicates.append((await by.look(alice, RoundId(number=number))).duplicate_identity)
-            by.finished(RoundId(number=number))
+            by.finished()
         return seen_duplicates
 
     assert run(scenario) == [False, True, True, False]
@@ -214,10 +235,26 @@ def test_age_counts_our_own_exchanges_since_it_was_published():
         for _ in range(5):
             await asyncio.sleep(0.01)
             ages.append((await one.look(reader, ROUND)).notices[0].age)
-            one.finished(ROUND)
+            one.finished()
         return ages
 
     assert run(scenario) == [0, 1, 2, None, None]
+
+
+def test_a_clock_that_was_set_back_makes_nothing_stale(monkeypatch):
+    async def scenario():
+        reader, replica = await MemoryNetwork().swarm("reader", "replica")
+        one = board("reader", window=2)
+        real_time = time.time
+        ages = []
+        for fast_s in (50.0, 50.0, 0.0, 0.0):
+            shows(replica, [(ALICE, signed("alice"))])
+            monkeypatch.setattr(native, "time", SimpleNamespace(time=lambda fast_s=fast_s: real_time() + fast_s))
+            ages.append((await one.look(reader, ROUND)).notices[0].age)
+            one.finished()
+        return ages
+
+    assert run(scenario) == [0, 1, 0, 0]
 
 
 def test_what_was_published_while_we_fetched_is_fresh_in_the_next_round():
@@ -230,7 +267,7 @@ def test_what_was_published_while_we_fetched_is_fresh_in_the_next_round():
         await asyncio.sleep(0.01)
         shows(replica, [(ALICE, signed("alice"))])
         await asyncio.sleep(0.01)
-        one.finished(ROUND)
+        one.finished()
         return (await one.look(reader, RoundId(number=8))).notices[0].age
 
     assert run(scenario) == 0

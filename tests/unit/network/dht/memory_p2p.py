@@ -48,6 +48,9 @@ class MemoryP2P:
         self._handlers: dict[str, tuple[Callable[[Any, P2PContext], Awaitable[Any]], Any]] = {}
         self._contacts: dict[PeerID, str] = {}
         self.calls: list[tuple[PeerID, str]] = []
+        self.pending: asyncio.Queue[Any] = asyncio.Queue()
+        """The messages that a daemon has not taken yet: none, unless a test puts some here."""
+        self._client = SimpleNamespace(control=SimpleNamespace(_pending_messages=self.pending))
         network.nodes[peer_id] = self
 
     async def add_protobuf_handler(self, name: str, handler, input_type, **_) -> None:

@@ -288,13 +288,14 @@ def test_a_client_stores_and_reads_and_keeps_nothing():
     run(scenario)
 
 
-def test_forty_nodes_find_the_same_replicas():
+@pytest.mark.parametrize("address", ["", "127.0.0.1"], ids=["anywhere", "on one machine"])
+def test_forty_nodes_find_the_same_replicas(address):
     async def scenario():
         network = MemoryNetwork()
-        first = await network.dht("alice")
+        first = await network.dht("alice", address=address)
         nodes = [first]
         for number in range(39):
-            node = await network.dht(f"sybil {number}")
+            node = await network.dht(f"sybil {number}", address=address)
             assert await node.meet(first.p2p.peer_id)
             nodes.append(node)
         where = key_id("7")

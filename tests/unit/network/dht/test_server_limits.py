@@ -112,12 +112,66 @@ def test_many_identities_of_one_address_share_its_rate(monkeypatch):
         refused = 0
         for number in range(4):
             sybil = await asker.another(f"sybil {number}", "6.6.6.6")
-            await sybil.find("7")
-            await asker.target.addresses.refresh()  # as the keeper of a link does all the time
             refused += sum([await is_refused(sybil.find(*names), "too many requests") for _ in range(9)])
         assert refused == 17  # of 36: twice a thousand keys are free
         other = await asker.another("trent", "7.7.7.7")
         assert len(await other.find("7")) == 1
+
+    run(scenario)
+
+
+async def with_bodies(count: int):
+    """A server with so many bodies of 255 KiB, somebody who asks for them, and their keys."""
+    asker = await Asker.create()
+    names = [f"body {number}" for number in range(count)]
+    for name in names:
+        item = item_of(name, None, bytes(255 << 10))
+        assert asker.server._records.add(item, (0.0, item.expires_at_s), f"address of {name}")
+    return asker, names
+
+
+async def sent_bytes(asker: Asker, names) -> int:
+    return sum(len(result.value) for result in await asker.find(*names))
+
+
+def test_few_small_questions_do_not_get_many_large_answers(monkeypatch):
+    monkeypatch.setattr(server, "PEERS_PER_ADDRESS", 2)
+    monkeypatch.setattr(server, "RATE_PER_S", 0.0)
+
+    async def scenario():
+        asker, names = await with_bodies(13)
+        one, two, three = [await asker.another(f"sybil {number}", "6.6.6.6") for number in range(3)]
+        sent = [sum([await sent_bytes(by, names) for _ in range(30)]) for by in (one, two, three)]
+        assert 15 << 20 < sent[0] < 16 << 20
+        assert 30 << 20 < sum(sent) < 32 << 20  # all at one address
+        assert await sent_bytes(await asker.another("trent", "7.7.7.7"), names[:1]) > 255 << 10
+
+    run(scenario)
+
+
+def test_a_reader_that_asks_too_often_waits_for_its_turn_and_loses_nothing(monkeypatch):
+    monkeypatch.setattr(server, "RATE_PER_S", 0.0)
+
+    async def scenario():
+        asker, names = await with_bodies(13)
+        for _ in range(10):
+            await sent_bytes(asker, names)
+        assert await sent_bytes(asker, names) == 0
+        monkeypatch.setattr(server, "RATE_PER_S", 1e9)
+        assert await sent_bytes(asker, names) > 3 << 20
+
+    run(scenario)
+
+
+def test_no_records_are_added_to_many_that_wait():
+    async def scenario():
+        asker, names = await with_bodies(13)
+        askers = [await asker.another(f"sybil {number}", f"6.6.6.{number}") for number in range(20)]
+        asker.target.p2p.pending.put_nowait("a message that the daemon has not taken")
+        assert sum([await sent_bytes(one, names) for one in askers]) <= 32 << 20
+        assert len(await asker.find("7")) == 1
+        asker.target.p2p.pending.get_nowait()
+        assert await sent_bytes(askers[-1], names) > 3 << 20
 
     run(scenario)
 

@@ -1,6 +1,7 @@
 """A question a round, beside the round: whatever the service or the policy does, the round goes on."""
 
 import logging
+import resource
 import threading
 import time
 
@@ -72,6 +73,21 @@ def test_no_answer_is_sent_that_a_full_disk_could_make_come_twice(tmp_path):
         assert "no answer is sent" in wait_until(lambda: made.trouble)
         made.stop()
     assert len(server.bodies) == 1
+
+
+def test_a_full_disk_does_not_make_us_forget_which_round_was_answered(notes):
+    notes.write_text("4\n")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with serve(in_turn(QUESTION, SCORED)) as server:
+        made = examination(server, Policy(), notes)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+        try:
+            made.begin(5)
+            assert "no answer is sent" in wait_until(lambda: made.trouble)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        made.stop()
+    assert notes.read_text() == "4\n"
 
 
 def test_rounds_that_pass_during_an_examination_are_left_out_but_the_last(notes):

@@ -1,0 +1,104 @@
+"""Peer ids that were made up to be near a key, all of nodes at one address, over a network in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import itertools
+
+import pytest
+from hivemind.p2p import PeerID
+from hivemind.proto import dht_pb2
+
+from codezero.network import directory, genrl, wire
+from codezero.network.dht.dht import key_id
+from codezero.network.dht.neighbours import node_id_of
+from codezero.types import RoundId
+from tests.unit.network.dht.memory_p2p import MemoryNetwork, publish
+from tests.unit.network.test_native_board import board
+from tests.unit.network.wire_builders import SWARM, group, identity
+
+ROUND = RoundId(number=7)
+WHERE = key_id(directory.directory_key(SWARM, wire.ROLLOUTS, ""))
+PUBLISHERS = ("alice", "bob", "carol")
+OTHERS = tuple(f"sybil honest {number}" for number in range(9))
+
+
+def ground(count: int) -> list[str]:
+    """Names of nodes that are nearer to the directory than all honest ones."""
+    honest = [PeerID.from_base58(identity(name).peer_id) for name in PUBLISHERS]
+    honest += [PeerID(b"\x12\x20" + hashlib.sha256(name.encode()).digest()) for name in OTHERS]
+    nearest = min(WHERE ^ node_id_of(peer) for peer in honest)
+    names = (f"sybil {number}" for number in itertools.count())
+    found = (
+        name
+        for name in names
+        if WHERE ^ node_id_of(PeerID(b"\x12\x20" + hashlib.sha256(name.encode()).digest())) < nearest
+    )
+    return list(itertools.islice(found, count))
+
+
+def keeps_nothing(dht) -> None:
+    """Makes a node say that it keeps everything, and show nothing."""
+
+    async def find(request, context):
+        return dht_pb2.FindResponse(peer=dht._protocol.node_info, results=[dht_pb2.FindResult() for _ in request.keys])
+
+    async def store(request, context):
+        return dht_pb2.StoreResponse(peer=dht._protocol.node_info, store_ok=[True] * len(request.keys))
+
+    dht.p2p.answer("find", find)
+    dht.p2p.answer("store", store)
+
+
+@pytest.mark.parametrize("count", [3, 4])
+def test_no_number_of_ids_at_one_address_hides_what_three_nodes_publish(count):
+    async def scenario():
+        network = MemoryNetwork()
+        honest = [await network.dht(name) for name in (*PUBLISHERS, *OTHERS)]
+        liars = [await network.dht(name, address="6.6.6.6") for name in ground(count)]
+        for node, other in itertools.permutations([*honest, *liars], 2):
+            assert await node.meet(other.p2p.peer_id)
+        for liar in liars:
+            keeps_nothing(liar)
+        nodes = list(zip(PUBLISHERS, honest, strict=False))
+        for name, dht in nodes:
+            assert await publish(board(name), dht, ROUND, [group(identity(name).peer_id)], 600.0)
+        return [len((await board(name).look(dht, ROUND)).notices) for name, dht in nodes]
+
+    assert asyncio.run(scenario()) == [2, 2, 2]
+
+
+def names_invented_nodes(dht) -> None:
+    """Makes a node name twenty nodes that nobody is, nearer to any key than all others."""
+
+    async def find(request, context):
+        response = dht_pb2.FindResponse(peer=dht._protocol.node_info)
+        for key in request.keys:
+            places = [int.from_bytes(key, "big") ^ (number + 1) for number in range(20)]
+            peers = [b"\x12\x20" + place.to_bytes(32, "big") for place in places]
+            result = dht_pb2.FindResult(
+                nearest_node_ids=[place.to_bytes(20, "big") for place in places], nearest_peer_ids=peers
+            )
+            response.results.append(result)
+        return response
+
+    dht.p2p.answer("find", find)
+
+
+def test_liars_at_one_address_do_not_make_a_swarm_look_larger_than_it_is():
+    async def scenario():
+        network = MemoryNetwork()
+        honest = [await network.dht(f"sybil honest {number}", rules=genrl.RULES) for number in range(22)]
+        liars = [await network.dht(f"sybil {number}", rules=genrl.RULES, address="6.6.6.6") for number in range(6)]
+        for node in (*honest[1:], *liars):
+            assert await node.meet(honest[0].p2p.peer_id)
+        for node in honest:
+            await node.look_around()
+        for liar in liars:
+            names_invented_nodes(liar)
+        for number, node in itertools.product(range(4), honest[:4]):
+            await node.read(f"directory {number}")
+        return [node.estimate_size() for node in honest[:4]]
+
+    assert max(asyncio.run(scenario())) < 8 * 28
