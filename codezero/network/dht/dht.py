@@ -237,9 +237,11 @@ class Dht:
                     if other not in asked:
                         known.setdefault(other, uid)
         located.update(answered)
+        found = {peer: (known[peer], answered[peer]) for peer in nearest(answered)}
         if where != self._id:  # around this node the routing table knows more
-            self._density.note(where, [(known[peer], *answer.nearer) for peer, answer in answered.items()])
-        return {peer: (known[peer], answered[peer]) for peer in nearest(answered)}
+            named = [(self.addresses.seen(peer), (uid, *answer.nearer)) for peer, (uid, answer) in found.items()]
+            self._density.note(where, named)
+        return found
 
     def _known_near(self, where: DHTID) -> dict[PeerID, DHTID]:
         """Returns the nearest nodes of the routing table, nearest first, and the nearest of different addresses."""

@@ -1,4 +1,4 @@
-"""Peer ids that were made to be the nearest to a directory, all at one address, over a network in memory."""
+"""Peer ids that were made up to be near a key, all of nodes at one address, over a network in memory."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import hashlib
 import itertools
 
 import pytest
+from hivemind.dht.routing import DHTID
 from hivemind.p2p import PeerID
 from hivemind.proto import dht_pb2
 
-from codezero.network import directory, wire
+from codezero.network import directory, genrl, wire
 from codezero.network.dht.dht import key_id
 from codezero.network.dht.neighbours import node_id_of
 from codezero.types import RoundId
@@ -67,3 +68,45 @@ def test_no_number_of_ids_at_one_address_hides_what_three_nodes_publish(count):
         return [len((await board(name).look(dht, ROUND)).notices) for name, dht in nodes]
 
     assert asyncio.run(scenario()) == [2, 2, 2]
+
+
+def names_invented_nodes(dht) -> None:
+    """Makes a node name twenty nodes that nobody is, nearer to any key than all others."""
+
+    async def find(request, context):
+        response = dht_pb2.FindResponse(peer=dht._protocol.node_info)
+        for key in request.keys:
+            places = [int.from_bytes(key, "big") ^ (number + 1) for number in range(20)]
+            peers = [b"\x12\x20" + place.to_bytes(32, "big") for place in places]
+            result = dht_pb2.FindResult(
+                nearest_node_ids=[place.to_bytes(20, "big") for place in places], nearest_peer_ids=peers
+            )
+            response.results.append(result)
+        return response
+
+    dht.p2p.answer("find", find)
+
+
+def liars_near(key: str, places: dict[DHTID, bool]) -> int:
+    """How many of the four nodes nearest to a key are liars."""
+    return sum(places[place] for place in sorted(places, key=key_id(key).xor_distance)[:4])
+
+
+def test_liars_at_one_address_do_not_make_a_swarm_look_larger_than_it_is():
+    async def scenario():
+        network = MemoryNetwork()
+        honest = [await network.dht(f"sybil honest {number}", rules=genrl.RULES) for number in range(22)]
+        liars = [await network.dht(f"sybil {number}", rules=genrl.RULES, address="6.6.6.6") for number in range(6)]
+        for node in (*honest[1:], *liars):
+            assert await node.meet(honest[0].p2p.peer_id)
+        for node in honest:
+            await node.look_around()
+        for liar in liars:
+            names_invented_nodes(liar)
+        places = {node._id: node in liars for node in (*honest, *liars)}
+        keys = [key for key in map(str, range(200)) if liars_near(key, places) >= 2]
+        for key, node in itertools.product(keys[:8], honest[:4]):
+            await node.read(key)
+        return [node.estimate_size() for node in honest[:4]]
+
+    assert max(asyncio.run(scenario())) < 2 * 28
