@@ -82,7 +82,7 @@ class Memory:
         )
         return wire.unpack_groups(notice.content, announcement)
 
-    def finished(self, round_id: RoundId) -> None:
+    def finished(self) -> None:
         pass
 
     async def dht(self) -> Any:

@@ -103,8 +103,8 @@ class RecordedBoard:
             self.record.taken_s[notice.peer_id] = _now_s()
         return taken
 
-    def finished(self, round_id: RoundId) -> None:
-        self._board.finished(round_id)
+    def finished(self) -> None:
+        self._board.finished()
 
     def _is_new(self, notice: Notice) -> bool:
         number = notice.content.round if isinstance(self._board, NativeBoard) else notice.content[1]

@@ -47,7 +47,7 @@ class Trio:
         """A round in which the honest ones must get each other's groups; why they dropped others'."""
         number = next(ROUNDS)
         for one, other in ((self.alice, self.bob), (self.bob, self.alice)):
-            one.gossip._awaited = {other.peer_id}  # what the others have published once they do not publish again
+            one.gossip._awaited = {other.peer_id: ""}  # what the others have published once they do not publish again
         rounds = exchange_all([self.alice, self.bob], number, elapsed_s=60.0)
         for one, other in ((self.alice, self.bob), (self.bob, self.alice)):
             found = [group for group in rounds[one.name].external if group.peer_id == other.peer_id]
