@@ -286,8 +286,8 @@ class Submitter:
 
     def _recalled(self) -> tuple[RoundId | None, float]:
         """Returns the round stored last for the contract, None if there is none, and the Unix time at which it was."""
-        kept = self._outbox.recall(self._view_note)
+        kept = self._outbox.recall(self._view_note) or self._outbox.recall("view")  # which 0.1.0 had for any contract
         if not kept:
             return None, 0.0
-        number, stage, stored_at_s = json.loads(kept)
-        return RoundId(number=number, stage=stage), stored_at_s
+        number, stage, *stored_at_s = json.loads(kept)  # no time: of a version that did not store it
+        return RoundId(number=number, stage=stage), stored_at_s[0] if stored_at_s else 0.0

@@ -65,7 +65,7 @@ class SwarmGossip:
         self._rounds_out: dict[str, int] = {}
         """The number of rounds for which an address is still skipped, by address."""
         self._awaited: dict[str, str] | None = None
-        """The peers of the last round's groups, with their addresses; None before the first round."""
+        """The peers whose groups could be read in the last round, with their addresses; None before the first one."""
         self._in_vain: dict[str, int] = {}
         """By address, `ROUNDS_OUT` for each time that one of its peers was awaited in vain, less the rounds since. It
         is not awaited while this is more than `ROUNDS_OUT`: once may be a restart, but new identities are free."""
@@ -107,8 +107,7 @@ class SwarmGossip:
         self._rounds_out, self._in_vain = _a_round_less(self._rounds_out), _a_round_less(self._in_vain)
         for address in {at for peer, at in (self._awaited or {}).items() if peer in now.missing}:
             self._in_vain[address] = self._in_vain.get(address, 0) + ROUNDS_OUT
-        came = {group.peer_id: group.address for group in now.pool}
-        self._awaited = {peer: at for peer, at in came.items() if self._in_vain.get(at, 0) <= ROUNDS_OUT}
+        self._awaited = {peer: at for peer, at in now.came.items() if self._in_vain.get(at, 0) <= ROUNDS_OUT}
         self._board.finished()
         rejected = self._reader.take_rejected()
         if record is not None and now.kept_by is None:
@@ -188,9 +187,13 @@ class SwarmGossip:
         while dht is not None and ahead and len(now.pool) < self._pool_size and time.monotonic() < deadline_s:
             count = min(self._pool_size - len(now.pool), MAX_FETCHES)
             taken = await asyncio.gather(*[self._take(dht, notice) for notice in ahead[:count]])
-            spoiled |= {notice.peer_id for notice, groups in zip(ahead, taken, strict=False) if groups is None}
+            for notice, groups in zip(ahead, taken, strict=False):
+                if not isinstance(groups, Reason):
+                    now.came[notice.peer_id] = notice.address
+                elif groups is not Reason.UNAVAILABLE:
+                    spoiled.add(notice.peer_id)
             ahead = ahead[count:]
-            for turn in zip_longest(*[groups or [] for groups in taken]):
+            for turn in zip_longest(*[groups for groups in taken if not isinstance(groups, Reason)]):
                 self._add(now, [group for group in turn if group is not None])
         return spoiled
 
@@ -204,11 +207,11 @@ class SwarmGossip:
                 remember(self._known_groups, _fingerprint(group))
                 now.pool.append(group)
 
-    async def _take(self, dht: Dht, notice: Notice) -> list[RolloutGroup] | None:
-        """Returns the usable groups of a publication; None if it cannot be used at all."""
+    async def _take(self, dht: Dht, notice: Notice) -> list[RolloutGroup] | Reason:
+        """Returns the usable groups of a publication, or why it cannot be used at all."""
         groups = await self._reader.take(notice, self._board.take(dht, notice), TAKE_S)
         if isinstance(groups, Reason):
-            return [] if groups is Reason.UNAVAILABLE else None
+            return groups
         self._reader.done(notice)
         kept: list[RolloutGroup] = []
         for group in groups:
@@ -248,6 +251,8 @@ class _Exchange:
         self.kept_by: Dht | None = None
         """The DHT that keeps the record; None before."""
         self.pool: list[RolloutGroup] = []
+        self.came: dict[str, str] = {}
+        """The addresses of peers whose groups could be read, used or not, by peer id."""
         self.heard: set[str] = set()
         """Peers whose publications were taken."""
         self.missing: set[str] = set()

@@ -16,7 +16,6 @@ import torch
 
 from codezero.config import Backend, Network, NodeConfig, RolloutEngine, TrainConfig, TrainMethod
 from codezero.errors import TrainingError
-from codezero.evaluate import dryrun, rules
 from codezero.evaluate.backends.transformers import Frozen, TransformersBackend
 from codezero.evaluate.build import LARGE_JUDGE, JudgeWeights, count_workers, describe, judge_that_fits
 from codezero.evaluate.examiner import Examiner
@@ -42,6 +41,7 @@ from codezero.types import Task
 from codezero.workers import Workers
 from codezero.workers.pool import WORKER_BYTES
 
+EVALUATE = Path(__file__).parents[1] / "evaluate"
 PROMPT_TOKENS, LONG_PROMPT_TOKENS = 512, 2048
 """The longest prompts that memory is planned for, in tokens: of problems with unit tests, and of contest statements and
 tasks of environments, which have 6,000 characters at most. Own tasks with longer ones are solved where memory has room
@@ -302,8 +302,8 @@ def make_probe(
     texts = [engine.value, f"{config.rollout.max_new_tokens} tokens, {START_SAMPLES}, then {SAMPLES} samples"]
     for task in problems.values():
         texts += [str(policy.encode_chat(prompt.messages(task.question))), task.tests]
-    for package in (dryrun, rules):  # another version may have other verdicts
-        texts += [path.read_text(encoding="utf-8") for path in sorted(Path(package.__path__[0]).rglob("*.py"))]
+    for package in ("dryrun", "rules"):  # another version may have other verdicts
+        texts += [path.read_text(encoding="utf-8") for path in sorted((EVALUATE / package).rglob("*.py"))]
     model = f"{policy.name} in {str(policy.model.dtype).removeprefix('torch.')}"
     return Probe(
         problems,

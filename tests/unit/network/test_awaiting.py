@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from types import SimpleNamespace
 
 from codezero.network import gossip as gossip_module
@@ -55,3 +56,9 @@ def test_a_peer_that_was_away_once_is_awaited_again(monkeypatch):
     here = [{"p1": of("p1", f"one {number}")} for number in range(3)]
     looks = looks_of_rounds(monkeypatch, [here[0], {}, here[1], {}, {}])
     assert looks == [1, 3, 1, 3, 1]
+
+
+def test_a_peer_whose_groups_are_all_of_no_use_is_awaited_like_others(monkeypatch):
+    long = [replace(one, task=replace(one.task, question="x" * 2000)) for one in of("p1", "too long")]
+    looks = looks_of_rounds(monkeypatch, [{"p1": long}, {}, {}])
+    assert looks == [1, 3, 1]

@@ -251,7 +251,7 @@ def test_probes_are_compared_only_if_prompt_and_judge_are_the_same(tmp_path, mon
     monkeypatch.undo()
     (tmp_path / "rules").mkdir()
     (tmp_path / "rules" / "new.py").touch()
-    monkeypatch.setattr(build.rules, "__path__", [str(tmp_path / "rules")])
+    monkeypatch.setattr(build, "EVALUATE", tmp_path)
     assert kind() != first
 
 

@@ -59,7 +59,8 @@ def due(monkeypatch, *turns):
 )
 def test_a_solver_that_is_trained_in_a_long_run_is_measured(changes, is_measured, tmp_path):
     config = load_config(["verifier.train_solver=true", f"tracking.log_dir={tmp_path}", *changes])
-    model = SimpleNamespace(name="m", model=SimpleNamespace(dtype=torch.float32, device=torch.device("cpu")))
+    weights = SimpleNamespace(dtype=torch.float32, device=torch.device("cpu"))
+    model = SimpleNamespace(name="m", model=weights, encode_chat=lambda messages: [1])
     assert (build.make_solver_probe(config, model, Reader(), lambda *_: None, sample_groups) is not None) is is_measured
 
 
