@@ -67,8 +67,8 @@ class SwarmGossip:
         self._awaited: dict[str, str] | None = None
         """The peers whose groups could be read in the last round, with their addresses; None before the first one."""
         self._in_vain: dict[str, int] = {}
-        """By address, `ROUNDS_OUT` for each time that one of its peers was awaited in vain, less the rounds since. It
-        is not awaited while this is more than `ROUNDS_OUT`: once may be a restart, but new identities are free."""
+        """`ROUNDS_OUT` for each time that a peer of an address was awaited in vain, less the rounds since, by address.
+        It is not awaited while this is more than `ROUNDS_OUT`: once may be a restart, but new identities are free."""
 
     def exchange(self, round_id: RoundId, groups: Sequence[RolloutGroup], elapsed_s: float) -> SwarmRound:
         """Publishes own groups and returns them with those of peers. `elapsed_s` is how long the round has taken."""

@@ -77,7 +77,7 @@ class Status:
     policy_version: int | None = None
     network: str = ""
     peer_tasks: str = ""
-    """Which tasks of peers the node trains on, and how many it has listed for that; empty where it trains alone."""
+    """The tasks of peers that the node trains on, and how many are listed for that; empty where it trains alone."""
     ledger: str = ""
     """The reason why rewards do not reach the ledger; empty without a problem."""
     pushed: str = ""

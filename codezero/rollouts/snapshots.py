@@ -65,7 +65,7 @@ class Snapshots:
         self.name = "" if self._lora else self.base
         """The name of the newest version."""
         self._steps: dict[str, tuple[str, Path]] = {}
-        """By version the next one, and the file that leads to it; the oldest first."""
+        """The next version, and the file that leads to it, by version; the oldest first."""
         self._lock = threading.Lock()
         with self._told():
             folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Which tasks a dataset on the hub has: the ids of all of them, listed once and kept with the dataset's revision.
+"""The tasks that a dataset on the hub has: the ids of all, listed once and kept with the dataset's revision.
 
 A node draws a stream row by row, but has to know a peer's task at once (`known.py`). So a thread reads the dataset once
 from end to end, without the columns that no peer sends, and keeps 16 bytes a task in the state folder.

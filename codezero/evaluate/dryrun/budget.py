@@ -119,7 +119,7 @@ class Meter:
         self.case = 0
         """The number of cases started in this process."""
         self.unordered = self.reordered = False
-        """Whether the program took items of a set whose order depends on chance, and whether that order is reversed."""
+        """True if the program took items of a set whose order depends on chance, and if that order is reversed."""
         self.new_process(0)
         self.start(Budget(), 0.0)
 

@@ -30,7 +30,7 @@ _ALLOWED_FLAGS = 2 | 8 | 16 | 32 | _VERBOSE | ASCII
 _IGNORED = re.compile(r"(\\.|\[\^?\]?(?:\\.|[^\]\\])*\])|\s|#[^\n]*", re.DOTALL)
 """Space and comments of a verbose pattern, or an escape or a class, which may hold them."""
 _UNCLEAR = re.compile(r"\{[\d,]*[\s#]|\\\d+(?:\s|#[^\n]*\n)+\d|\(\?[a-zA-Z]*-|[\x1c-\x1f]|[^\x00-\x7f]")
-"""What `re` and `regex` may read differently in a verbose pattern."""
+"""The parts of a verbose pattern that `re` and `regex` may read differently."""
 _POSIX_CLASS = re.compile(r"\[:\^?\w+:\]")
 """A class of characters such as [:alpha:], which is one in `regex` alone."""
 _INLINE_VERBOSE = re.compile(r"\(\?[a-zA-Z]*[xL]|\(\?[a-zA-Z]*[au][a-zA-Z]*:")
