@@ -1,6 +1,9 @@
-"""Scripted stand-ins for the ports, for tests of what calls them."""
+"""Scripted stand-ins for the ports, for tests of what calls them, and for a full disk."""
 
 from __future__ import annotations
+
+import resource
+from contextlib import contextmanager
 
 from codezero.reports import Receipt, SkipReason, UpdateReport
 from codezero.types import RoundId, SwarmRound
@@ -85,3 +88,14 @@ class Calls:
 
     def status(self):
         return ""
+
+
+@contextmanager
+def files_of_at_most(size):
+    """A full disk, as far as new files go."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)

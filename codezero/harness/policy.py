@@ -11,7 +11,6 @@ from codezero.llm import device as devices
 from codezero.llm import engines, store
 from codezero.llm.load import LoadedModel, load_model
 from codezero.llm.sample import SampleGroups
-from codezero.llm.within_memory import WithinMemory
 from codezero.prompts import solver as prompt
 from codezero.runtime import state
 from codezero.train import memory
@@ -75,7 +74,7 @@ def load_policy(
 def make_sampler(policy: LoadedModel) -> SampleGroups:
     """Returns the rollout engine that a node takes on the model's device by default."""
     engine = RolloutConfig().engine_on(policy.model.device.type)
-    return WithinMemory(engines.make_engine(RolloutEngine.auto, engine, Path(), Path(), 0))
+    return engines.make_engine(RolloutEngine.auto, engine, Path(), Path(), 0)
 
 
 def rows_at_once(policy: LoadedModel, questions: Sequence[str], max_new_tokens: int) -> int:

@@ -14,6 +14,7 @@ from codezero.llm import continuous
 from codezero.llm.llama_engine import LlamaCppEngine, require_llama_cpp
 from codezero.llm.sample import SampleGroups, SampleRequest, sample_groups
 from codezero.llm.vllm_engine import VllmEngine, require_vllm
+from codezero.llm.within_memory import WithinMemory
 from codezero.types import SampledTokens
 
 logger = logging.getLogger(__name__)
@@ -30,18 +31,19 @@ def require(engine: RolloutEngine, device: torch.device) -> None:
 def make_engine(
     wanted: RolloutEngine, engine: RolloutEngine, model_folder: Path, folder: Path, cache_bytes: int
 ) -> SampleGroups:
-    """Returns the engine, which is another than `wanted` if that is auto; one that asks servers on other machines has
-    transformers for what they leave.
+    """Returns the engine, which is another than `wanted` if that is auto, within the accelerator's memory; one that
+    asks servers on other machines has transformers for what they leave.
 
     model_folder: the model's files; folder: what the engine writes; cache_bytes: the size of its key-value cache.
     """
+    sample: SampleGroups = sample_groups
     if engine is RolloutEngine.llama_cpp:
-        return LlamaCppEngine(model_folder, folder, cache_bytes=cache_bytes).sample_groups
-    if engine is RolloutEngine.vllm:
-        return VllmEngine(model_folder, folder, cache_bytes=cache_bytes).sample_groups
-    if engine is RolloutEngine.continuous:
-        return ContinuousOrNot() if wanted is RolloutEngine.auto else continuous.sample_groups
-    return sample_groups
+        sample = LlamaCppEngine(model_folder, folder, cache_bytes=cache_bytes).sample_groups
+    elif engine is RolloutEngine.vllm:
+        sample = VllmEngine(model_folder, folder, cache_bytes=cache_bytes).sample_groups
+    elif engine is RolloutEngine.continuous:
+        sample = ContinuousOrNot() if wanted is RolloutEngine.auto else continuous.sample_groups
+    return WithinMemory(sample)
 
 
 class ContinuousOrNot:

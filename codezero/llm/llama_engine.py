@@ -22,7 +22,7 @@ from codezero.llm.adapters import active_adapter
 from codezero.llm.llama_files import write_adapter, write_base
 from codezero.llm.llama_library import PACKAGE, has_llama_cpp
 from codezero.llm.llama_sampler import Request
-from codezero.llm.replies import Done, Reply, misshapen
+from codezero.llm.replies import Done, Reply, grouped, misshapen
 from codezero.llm.sample import SampleRequest, StepCallback
 from codezero.types import SampledTokens
 
@@ -87,27 +87,17 @@ class LlamaCppEngine:
             threads=torch.get_num_threads(),
             memory_bytes=self._memory_bytes,
         )
-        ids, logprobs = self._ask(message, request.on_step)
-        size = request.num_generations
-        rows = [
-            SampledTokens(
-                prompt_ids=tuple(request.prompts[row // size]),
-                completion_ids=tuple(found),
-                logprobs=tuple(logprobs[row]),
-            )
-            for row, found in enumerate(ids)
-        ]
-        return [rows[i : i + size] for i in range(0, len(rows), size)]
+        return grouped(self._ask(message, request.on_step), request.prompts, request.num_generations)
 
-    def _ask(self, request: Request, on_step: StepCallback | None) -> tuple[list[list[int]], list[list[float]]]:
+    def _ask(self, request: Request, on_step: StepCallback | None) -> Done:
         trouble = ""
         for left in range(TRIES - 1, -1, -1):
-            with tempfile.TemporaryFile() as complaints:
+            with told_as(*self._trouble), tempfile.TemporaryFile(dir=self._folder) as complaints:
                 try:
                     done = self._run(request, on_step, complaints)
                     num = len(request.prompts) * request.num_generations
                     if not (trouble := done.error or misshapen(done, num, request.max_new_tokens)):
-                        return done.ids, done.logprobs
+                        return done
                 except (OSError, EOFError, TimeoutError, msgspec.MsgspecError) as error:
                     complaints.seek(0)
                     last = complaints.read().decode("utf-8", "replace").strip().splitlines()[-1:]

@@ -37,6 +37,18 @@ def write_base(folder: Path, path: Path) -> None:
     if path.exists() and _source(path) == source:
         return
     building = path.with_suffix(".part")
+    try:
+        _build_base(config, architecture, weights, source, building)
+        with building.open("rb") as file:
+            os.fsync(file.fileno())
+        os.replace(building, path)
+    finally:
+        building.unlink(missing_ok=True)
+
+
+def _build_base(
+    config: Mapping[str, Any], architecture: gguf.MODEL_ARCH, weights: list[Path], source: str, building: Path
+) -> None:
     writer = gguf.GGUFWriter(building, gguf.MODEL_ARCH_NAMES[architecture])
     writer.add_string(SOURCE, source)
     _write_shape(writer, config)
@@ -47,10 +59,9 @@ def write_base(folder: Path, path: Path) -> None:
         values = _permuted(name, tensor.float(), config).numpy()
         kind = Kind.Q8_0 if values.ndim == 2 else Kind.F32
         if kind is Kind.Q8_0 and values.shape[1] % gguf.GGML_QUANT_SIZES[kind][0]:
-            raise ModelError(f"{folder.name} has rows of {values.shape[1]} numbers: {_ELSE}")
+            raise ModelError(f"{weights[0].parent.name} has rows of {values.shape[1]} numbers: {_ELSE}")
         writer.add_tensor(_translated(names, name), gguf.quants.quantize(values, kind), raw_dtype=kind)
     _finish(writer)
-    os.replace(building, path)
 
 
 def write_adapter(model: Any, path: Path, adapter: str) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from itertools import islice
 
 import msgspec
+
+from codezero.types import SampledTokens
 
 ROUNDING = 1e-3
 """The largest log-prob, in nats, of a token that is certain."""
@@ -29,6 +32,18 @@ class Done(msgspec.Struct, tag=True, kw_only=True):
 
 
 Reply = Progressed | Done
+
+
+def grouped(done: Done, prompts: Sequence[Sequence[int]], num_generations: int) -> list[list[SampledTokens]]:
+    """Returns the attempts at each prompt, of which the reply has so many after each other."""
+    rows = iter(zip(done.ids, done.logprobs, strict=True))
+    return [
+        [
+            SampledTokens(prompt_ids=tuple(prompt), completion_ids=tuple(ids), logprobs=tuple(logprobs))
+            for ids, logprobs in islice(rows, num_generations)
+        ]
+        for prompt in prompts
+    ]
 
 
 def misshapen(done: Done, num: int, max_new_tokens: int) -> str:

@@ -23,7 +23,7 @@ import httpx2
 import torch
 
 from codezero.errors import RolloutError, told_as
-from codezero.llm.replies import Done
+from codezero.llm.replies import Done, grouped
 from codezero.llm.sample import SampleRequest, StepCallback
 from codezero.llm.vllm_server import ENVIRONMENT, POLICY, VllmFailed, call, complete, serve_options
 from codezero.runtime import keeper
@@ -88,15 +88,8 @@ class VllmEngine:
         if model.device.type == "cuda":
             torch.cuda.empty_cache()  # what learning has freed
         found = self._sample(model, bodies, request.on_step)
-        groups = []
-        for prompt, done in zip(prompts, found, strict=True):
-            rows = zip(done.ids, done.logprobs, strict=True)
-            group = [
-                SampledTokens(prompt_ids=tuple(prompt), completion_ids=tuple(ids), logprobs=tuple(logprobs))
-                for ids, logprobs in rows
-            ]
-            groups.append(group * (request.num_generations // each))
-        return groups
+        groups = (grouped(done, [prompt], each)[0] for prompt, done in zip(prompts, found, strict=True))
+        return [group * (request.num_generations // each) for group in groups]
 
     def close(self) -> None:
         """Ends the server, if there is one."""

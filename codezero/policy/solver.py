@@ -13,7 +13,6 @@ from codezero.config import RolloutConfig
 from codezero.errors import PromptTooLong
 from codezero.llm.load import LoadedModel
 from codezero.llm.sample import SampleGroups, SampleRequest, SamplingParams, restore_generator, sample_groups
-from codezero.llm.within_memory import WithinMemory
 from codezero.ports import Progress
 from codezero.prompts import solver as prompt
 from codezero.train.claims import packed
@@ -42,7 +41,7 @@ class PolicySolver:
         system prompts of environments by name. With `shares_logprobs` rollouts have log-probs for peers.
         `max_prompt_length` is the longest prompt that memory holds, in tokens; by default the model's context is the
         only limit."""
-        self._sample, self._shares_logprobs = WithinMemory(sample), shares_logprobs
+        self._sample, self._shares_logprobs = sample, shares_logprobs
         self._systems = {"": prompt.SYSTEM, **(systems or {})}
         self._policy, self._config, self._peer_id, self._progress = policy, config, peer_id, progress
         self._max_prompt_length = max_prompt_length

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-from codezero.llm.replies import Done
+from codezero.llm.replies import Done, grouped
 from codezero.llm.sample import SampleRequest
 from codezero.rollouts.client import RolloutServer
 from codezero.rollouts.protocol import RolloutRequest
@@ -50,17 +50,6 @@ class Sampling:
         )
 
     def attempts(self, share: Sequence[int], done: Done) -> Iterator[tuple[int, list[SampledTokens]]]:
-        """Yields each prompt of a share with its attempts in the reply."""
-        size = self.request.num_generations
-        for number, prompt in enumerate(share):
-            yield (
-                prompt,
-                [
-                    SampledTokens(
-                        prompt_ids=tuple(self.request.prompts[prompt]),
-                        completion_ids=tuple(done.ids[row]),
-                        logprobs=tuple(done.logprobs[row]),
-                    )
-                    for row in range(number * size, (number + 1) * size)
-                ],
-            )
+        """Returns each prompt of a share with its attempts in the reply."""
+        prompts = [self.request.prompts[i] for i in share]
+        return zip(share, grouped(done, prompts, self.request.num_generations), strict=True)

@@ -17,7 +17,6 @@ from codezero.llm.sample import (
     restore_generator,
     sample_groups,
 )
-from codezero.llm.within_memory import WithinMemory
 from codezero.ports import Progress
 from codezero.prompts import verifier as prompt
 from codezero.types import SampledTokens
@@ -95,7 +94,7 @@ class CaseWriter:
         sample: SampleGroups = sample_groups,
     ) -> None:
         self._model, self._num_generations, self._temperature = model, num_generations, temperature
-        self._progress, self._sample = progress, WithinMemory(sample)
+        self._progress, self._sample = progress, sample
         self._generator = torch.Generator(device=model.model.device).manual_seed(seed)
         self.model_id = model.name
 

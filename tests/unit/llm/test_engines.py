@@ -18,7 +18,8 @@ from transformers import ContinuousBatchingManager, LlamaConfig, LlamaForCausalL
 from codezero.config import RolloutConfig, RolloutEngine, TrainConfig, Transfer
 from codezero.errors import ConfigError, ModelError, RolloutError
 from codezero.llm import continuous, llama_engine, llama_sampler, sample
-from codezero.llm.engines import make_engine
+from codezero.llm import engines as all_engines
+from codezero.llm.engines import ContinuousOrNot, make_engine
 from codezero.llm.llama_engine import LlamaCppEngine
 from codezero.llm.llama_files import write_base
 from codezero.llm.vllm_engine import VllmEngine
@@ -27,6 +28,7 @@ from codezero.rollouts.snapshots import Snapshots
 from codezero.train.method import active_lora, add_lora, apply_lora
 from tests import vllm_stand_in
 from tests.builders import save_tiny, tiny_model
+from tests.fakes import files_of_at_most
 from tests.processes import is_alive, wait_until_gone
 from tests.rollout_servers import rollout_server, sampler
 
@@ -257,12 +259,29 @@ def test_auto_takes_smaller_batches_from_continuous_batching_for_as_long_as_it_w
     def full(_):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    chosen = make_engine(RolloutEngine.auto, RolloutEngine.continuous, Path(), Path(), 0)
+    chosen = ContinuousOrNot()
     with monkeypatch.context() as patched:
         patched.setattr(ContinuousBatchingManager, "warmup", full)
         with pytest.raises(torch.OutOfMemoryError):
             draw((chosen, llama[1]))
     assert draw((chosen, llama[1])) == draw((continuous.sample_groups, llama[1]))
+
+
+def test_an_engine_remembers_from_call_to_call_how_much_memory_holds(llama, monkeypatch):
+    tried = []
+
+    def small(model, request):
+        tried.append(len(request.prompts) * request.num_generations)
+        if tried[-1] > 2:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return sample.sample_groups(model, request)
+
+    monkeypatch.setattr(all_engines, "sample_groups", small)
+    made = make_engine(RolloutEngine.transformers, RolloutEngine.transformers, Path(), Path(), 0)
+    draw((made, llama[1]))
+    first = len(tried)
+    draw((made, llama[1]))
+    assert max(tried[:first]) > max(tried[first:]) == 2
 
 
 def test_no_memory_to_warm_up_continuous_batching_leaves_nothing_behind(llama, monkeypatch):
@@ -353,6 +372,13 @@ def test_the_base_is_written_once_and_again_where_weights_have_changed(tmp_path)
     path.write_bytes(b"GGUF")  # cut off
     write_base(folder, path)
     assert path.stat().st_size > 1000
+
+
+def test_a_base_that_a_full_disk_does_not_take_leaves_nothing_on_it(tmp_path):
+    folder = Path(save_tiny(tmp_path / "model", **SHAPE))
+    with files_of_at_most(5000), pytest.raises(RolloutError, match=r"cannot write the sampler's files"):
+        LlamaCppEngine(folder, tmp_path / "sampler", cache_bytes=0)
+    assert list((tmp_path / "sampler").iterdir()) == []
 
 
 STAND_IN = """

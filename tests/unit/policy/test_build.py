@@ -3,7 +3,6 @@ import sys
 import threading
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -369,12 +368,18 @@ def test_a_node_with_vllm_samples_by_it_and_is_planned_for(tmp_path, monkeypatch
     """Only that vLLM may sample on this device is pretended."""
     stand_in = [sys.executable, vllm_stand_in.__file__, str(tmp_path / "journal"), "none"]
     monkeypatch.setattr(engines, "require_vllm", lambda device: None)
-    monkeypatch.setattr(engines, "VllmEngine", partial(VllmEngine, command=stand_in))
+    started = []
+
+    def start(*folders, cache_bytes):
+        started.append(VllmEngine(*folders, cache_bytes=cache_bytes, command=stand_in))
+        return started[0]
+
+    monkeypatch.setattr(engines, "VllmEngine", start)
     planned, model = remembered_plans(monkeypatch), save_tiny(tmp_path / "model")
     _, made = made_from(tmp_path / "a", model, model, "rollout.engine=vllm", "train.method=lora")
     assert [load.engine for load in planned] == [RolloutEngine.vllm]
     ((tokens,),) = made.sample(made.policy.model, REQUEST)
-    made.sample.__self__.close()
+    started[0].close()
     assert tokens.completion_ids == (7, 7, 7)
     start = json.loads((tmp_path / "journal").read_text().splitlines()[0])["start"]
     assert start[1] == model

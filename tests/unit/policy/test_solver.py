@@ -7,6 +7,7 @@ from codezero.config import RolloutConfig
 from codezero.errors import RolloutError
 from codezero.llm.load import load_model
 from codezero.llm.sample import sample_groups
+from codezero.llm.within_memory import WithinMemory
 from codezero.policy.solver import PolicySolver
 from codezero.prompts import solver as prompt
 from codezero.train.batch import TextEncoder
@@ -146,7 +147,7 @@ def test_a_batch_that_memory_does_not_hold_is_split_now_and_later(policy, room):
             raise torch.OutOfMemoryError("CUDA out of memory")
         return sample_groups(model, request)
 
-    made = solver(policy, sample=sample, max_new_tokens=2)
+    made = solver(policy, sample=WithinMemory(sample), max_new_tokens=2)
     tasks = [task("first"), task("second"), task("third")]
     found = made.solve(tasks, 0)
     assert [(group.task, len(group.rollouts)) for group in found] == [(one, 3) for one in tasks]
@@ -162,4 +163,4 @@ def test_memory_that_holds_no_attempt_says_what_to_do(policy):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     with pytest.raises(RolloutError, match=r"set a smaller rollout\.max_new_tokens"):
-        solver(policy, sample=sample).solve([task()], 0)
+        solver(policy, sample=WithinMemory(sample)).solve([task()], 0)

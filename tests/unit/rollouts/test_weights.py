@@ -2,8 +2,6 @@
 
 import json
 import random
-import resource
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -18,6 +16,7 @@ from codezero.rollouts.served import OtherBase, ServedWeights
 from codezero.rollouts.snapshots import Snapshots, adapter_weights, base_weights
 from codezero.train.method import apply_lora
 from tests.builders import tiny_model
+from tests.fakes import files_of_at_most
 
 
 def adapted():
@@ -341,17 +340,6 @@ def test_adapters_of_another_scale_need_a_server_that_starts_again_too(tmp_path)
     taken_over(served, files[0], tmp_path)
     with pytest.raises(TransferError, match=r"lora_r=4 and lora_alpha=12: start it again"):
         taken_over(served, files[1], tmp_path)
-
-
-@contextmanager
-def files_of_at_most(size):
-    """A full disk, as far as new files go."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.mark.parametrize("transfer", Transfer)
