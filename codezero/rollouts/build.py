@@ -5,9 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import psutil
-import torch
-
 from codezero.config import NodeConfig, RolloutEngine
 from codezero.errors import ConfigError
 from codezero.llm import device as devices
@@ -18,6 +15,7 @@ from codezero.rollouts.client import RolloutServer
 from codezero.rollouts.engine import RemoteEngine
 from codezero.rollouts.snapshots import Snapshots
 from codezero.runtime.console import Console
+from codezero.train.method import free_room
 
 if TYPE_CHECKING:
     from codezero.rollouts.serve import ServeOptions
@@ -38,9 +36,9 @@ def run_server(config: NodeConfig, options: ServeOptions) -> int:
     dtype = devices.choose_dtype(config.model.dtype, device)
     policy = load_model(config.model.name, folder, device, dtype)
     console.line(f"model: {config.model.name} on {devices.describe(device, dtype)}")
-    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else psutil.virtual_memory().available
     own = Path(config.state_dir).expanduser() / "rollouts" / options.file.stem  # of several servers each has its file
-    sample = engines.make_engine(config.rollout.engine, engine, folder, own, free // 2)
+    cache_bytes = free_room(config.train, device, own).memory // 2
+    sample = engines.make_engine(config.rollout.engine, engine, folder, own, cache_bytes)
     serve(policy, sample, engine, options, console)
     return 0
 

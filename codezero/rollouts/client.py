@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -30,9 +31,13 @@ STALLED_S = 600.0
 MAX_STATUS_BYTES = 4096
 TOKEN_BYTES = 48
 """The most bytes of a token id with its log-prob in JSON."""
-COPY_BYTES = 1 << 20
+COPY_BYTES = 1 << 18
+"""The bytes of an upload that a server takes in `SILENCE_S` at least."""
 MOST_TOKENS = 1 << 24
 """The size of a vocabulary that no model has."""
+LOOK_S = 0.5
+
+logger = logging.getLogger(__name__)
 
 # Made before there are threads: msgspec crashes if two of them are the first to decode a type.
 _REPLY: Decoder[Done | Progressed] = Decoder(Reply)
@@ -53,7 +58,7 @@ class RolloutServer:
 
     def __init__(self, file: RolloutFile, name: str) -> None:
         """`name` is that of its rollout file, for messages."""
-        self.name, self._base = name, ""
+        self.name = name
         self._url = file.url.rstrip("/")
         host = str(httpx2.URL(self._url).host)
         self._client = httpx2.Client(
@@ -67,9 +72,14 @@ class RolloutServer:
         """True while `bring` is under way."""
         self.sent_bytes = 0
         """The bytes of weights that it was sent."""
+        self._names: set[str] = set()
+        """The names of the weights that it was sent."""
+        self._is_shared = False
+        """True once it had weights that others have sent."""
 
     def cancel(self) -> None:
-        """Makes `sample` raise Cancelled at its next line, or at once after an upload, which goes on to its end."""
+        """Makes `sample` raise Cancelled at its next line, or at once after an upload, which goes on to its end, and
+        `bring` while it waits for the server."""
         self._cancelled.set()
 
     def status(self) -> ServerStatus:
@@ -86,9 +96,16 @@ class RolloutServer:
         self._cancelled.clear()
         self.is_uploading = True
         try:
-            status = self.status()
+            status = self._status_when_idle()
             if status.base != snapshots.base:
                 raise ServerFailed(f"it has other weights of {status.model}: start it with this node's model.name")
+            if self._names and not self._is_shared and status.weights not in {"", status.base, *self._names}:
+                self._is_shared = True
+                logger.warning(
+                    "rollout server %s has weights of another trainer, and takes over those of each in turn: give each "
+                    "trainer servers of its own",
+                    self.name,
+                )
             has = status.weights
             while found := snapshots.open_for(has):
                 has = self._sent(*found, in_place_of=has)
@@ -96,9 +113,20 @@ class RolloutServer:
         finally:
             self.is_uploading = False
 
+    def _status_when_idle(self) -> ServerStatus:
+        """Waits until the server can take over weights at once: its answer to an upload has no heartbeat."""
+        ends_s = time.monotonic() + STALLED_S
+        while (status := self.status()).is_busy:
+            self._end_if_cancelled()
+            if time.monotonic() > ends_s:
+                raise ServerFailed(f"it was at work for {STALLED_S:g} s: give each trainer servers of its own")
+            time.sleep(LOOK_S)
+        return status
+
     def _sent(self, name: str, file: BinaryIO, in_place_of: str) -> str:
         """Sends a file of weights, and closes it. Returns what the server has then: the version `name`, or the empty
         name if it needs all weights."""
+        self._names.add(name)
         with file:
             size = file.seek(0, 2)
             file.seek(0)
@@ -121,7 +149,7 @@ class RolloutServer:
             if response.status_code != 200:
                 raise ServerFailed(self._refusal(response))
             for line in _lines(response, most_bytes):
-                reply = _decoded(line, _REPLY)
+                reply = _decoded(line, _REPLY) if line else Progressed(0, 0)
                 if isinstance(reply, Done):
                     return _checked(reply, asked)
                 self._end_if_cancelled()
@@ -142,7 +170,10 @@ class RolloutServer:
     def _read(self, file: BinaryIO) -> Iterator[bytes]:
         while piece := file.read(COPY_BYTES):
             self.sent_bytes += len(piece)
+            began_s = time.monotonic()
             yield piece
+            if time.monotonic() - began_s > SILENCE_S:
+                raise ServerFailed(f"it took more than {SILENCE_S:g} s for {len(piece)} bytes of an upload")
 
     def _call(
         self, method: str, path: str, content: Iterator[bytes] | None = None, headers: dict[str, str] | None = None
@@ -180,7 +211,8 @@ def _whole(response: httpx2.Response) -> bytes:
 
 
 def _lines(response: httpx2.Response, most_bytes: int) -> Iterator[bytes]:
-    """Yields complete lines, and the rest. Raises ServerFailed: a line has more bytes than allowed."""
+    """Yields complete lines, and the rest; an empty one for each piece of a line, so that whoever reads them can give
+    up. Raises ServerFailed: a line has more bytes than allowed."""
     rest = bytearray()
     for piece in response.iter_raw():
         *lines, last = piece.split(b"\n")
@@ -190,6 +222,7 @@ def _lines(response: httpx2.Response, most_bytes: int) -> Iterator[bytes]:
         rest += last
         if len(rest) > most_bytes:
             raise ServerFailed(f"it sent more than {most_bytes} bytes")
+        yield b""
     if rest:
         yield bytes(rest)
 

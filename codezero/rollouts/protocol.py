@@ -38,6 +38,8 @@ class ServerStatus(msgspec.Struct, kw_only=True):
     busy_s: float
     """Seconds spent on sampling and on taking over weights, since it started."""
     up_s: float
+    is_busy: bool = False
+    """True while it samples or takes over weights."""
 
 
 class RolloutRequest(msgspec.Struct, kw_only=True):

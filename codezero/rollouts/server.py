@@ -28,7 +28,6 @@ from codezero.errors import Stopping, TransferError
 from codezero.llm.load import LoadedModel
 from codezero.llm.replies import Done, Progressed, Reply
 from codezero.llm.sample import SampleGroups, SampleRequest, SamplingParams
-from codezero.llm.within_memory import WithinMemory
 from codezero.rollouts import protocol
 from codezero.rollouts.protocol import RolloutRequest, ServerStatus
 from codezero.rollouts.served import OtherBase, ServedWeights
@@ -40,6 +39,7 @@ SILENCE_S = 60.0
 """The longest time without a byte of an upload, and until a request for rollouts is there, in seconds, after which its
 trainer is gone."""
 FULL = (errno.ENOSPC, errno.EDQUOT)
+ALONE = "give each trainer servers of its own"
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class Sampler:
         say: Callable[[str], None] = lambda line: None,
     ) -> None:
         """`engine` is that of `sample`. `say` is given a line on each piece of work."""
-        self._policy, self._sample, self._engine, self._say = policy, WithinMemory(sample), engine, say
+        self._policy, self._sample, self._engine, self._say = policy, sample, engine, say
         self._weights = ServedWeights(policy.model)
         self._turn, self._began_s, self._busy_s = threading.Lock(), time.monotonic(), 0.0
         self.most_bytes = self._weights.most_bytes
@@ -75,6 +75,7 @@ class Sampler:
             engine=self._engine.value,
             busy_s=self._busy_s,
             up_s=time.monotonic() - self._began_s,
+            is_busy=self._turn.locked(),
         )
 
     def take_over(self, file: Path) -> ServerStatus:
@@ -108,7 +109,7 @@ class Sampler:
         """Waits for its turn and samples. `on_step` may raise Stopping, which it raises in turn."""
         with self._working() as began_s:
             if self._weights.name != asked.weights:
-                return Done(error="other weights came in between")
+                return Done(error=f"other weights came in between, perhaps another trainer's: {ALONE}")
             request = SampleRequest(
                 prompts=asked.prompts,
                 num_generations=asked.num_generations,
@@ -173,7 +174,7 @@ def make_app(sampler: Sampler, token: str, folder: Path | None = None) -> TokenG
         if not 0 < size <= sampler.most_bytes:
             return _refused(413, f"{size} bytes of weights: this model has at most {sampler.most_bytes}")
         if not uploading.acquire(blocking=False):
-            return _refused(503, "another upload is under way")
+            return _refused(503, f"another upload is under way: {ALONE}")
         try:
             with tempfile.TemporaryDirectory(dir=folder) as place:
                 file = Path(place) / "weights"
@@ -202,9 +203,9 @@ def make_app(sampler: Sampler, token: str, folder: Path | None = None) -> TokenG
         if why := sampler.why_not(asked):
             return _refused(400, why)
         if sampler.status().weights != asked.weights:
-            return _refused(409, "other weights are in use")
+            return _refused(409, f"other weights are in use, perhaps another trainer's: {ALONE}")
         if not waiting.acquire(blocking=False):
-            return _refused(503, f"{MAX_WAITING} requests wait already")
+            return _refused(503, f"{MAX_WAITING} requests wait already: {ALONE}")
         return StreamingResponse(_lines(sampler, asked, waiting.release), media_type="application/x-ndjson")
 
     return TokenGuard(app, token)

@@ -7,6 +7,7 @@ from codezero.errors import RolloutError
 from codezero.llm import engines, llama_engine
 from codezero.rollouts import build, serve
 from codezero.rollouts.serve import ServeOptions
+from codezero.runtime import limits
 from tests.builders import save_tiny
 
 
@@ -30,3 +31,12 @@ def test_the_engines_of_two_servers_on_a_machine_do_not_share_files(tmp_path, mo
     for file in ("a.yaml", "b.yaml"):
         assert run(tmp_path, model, file=file) == 0
     assert folders == [tmp_path / "state" / "rollouts" / name for name in ("a", "b")]
+
+
+def test_the_engine_has_half_of_what_a_container_leaves(tmp_path, monkeypatch):
+    sizes = []
+    monkeypatch.setattr(engines, "make_engine", lambda wanted, engine, model, folder, size: sizes.append(size))
+    monkeypatch.setattr(serve, "serve", lambda *_: None)
+    monkeypatch.setattr(limits, "memory_left", lambda: 1_000_000)
+    assert run(tmp_path, save_tiny(tmp_path / "model")) == 0
+    assert sizes == [450_000]

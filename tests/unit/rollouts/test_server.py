@@ -1,5 +1,6 @@
 """A rollout server over HTTP: who may use it, what it refuses, and what a trainer makes of one that lies."""
 
+import asyncio
 import io
 import socket
 import threading
@@ -13,9 +14,11 @@ import torch
 from codezero.config import RolloutEngine, Transfer
 from codezero.errors import CodezeroError
 from codezero.llm.sample import SampleRequest, SamplingParams, sample_groups
+from codezero.llm.within_memory import WithinMemory
 from codezero.rollouts import client, protocol, server
-from codezero.rollouts.client import Cancelled, ServerFailed
+from codezero.rollouts.client import Cancelled, RolloutServer, ServerFailed
 from codezero.rollouts.protocol import RolloutRequest
+from codezero.rollouts.rollout_file import RolloutFile
 from codezero.rollouts.server import make_app
 from codezero.rollouts.snapshots import Snapshots
 from tests.builders import tiny_model
@@ -151,7 +154,10 @@ def test_one_upload_at_a_time(url, monkeypatch):
     second = call(url, "PUT", protocol.WEIGHTS, content=b"xy")
     go_on.set()
     first.join()
-    assert (second.status_code, second.text) == (503, "another upload is under way\n")
+    assert (second.status_code, second.text) == (
+        503,
+        "another upload is under way: give each trainer servers of its own\n",
+    )
     assert call(url, "PUT", protocol.WEIGHTS, content=b"xy").status_code == 400
 
 
@@ -234,7 +240,7 @@ def test_rollouts_that_memory_does_not_hold_are_sampled_by_halves_then_and_later
             raise torch.OutOfMemoryError("CUDA out of memory")
         return sample_groups(model, request)
 
-    what = sampler(sample=sample)
+    what = sampler(sample=WithinMemory(sample))
     with served(make_app(what, TOKEN)) as url:
         first, _ = rows(url, request(what.status().base))
         again, steps = rows(url, request(what.status().base))
@@ -251,7 +257,7 @@ def test_no_memory_for_any_rollout_is_told_and_the_server_goes_on(caplog):
             raise torch.OutOfMemoryError("CUDA out of memory\x1b[2J")
         return sample_groups(model, request)
 
-    what = sampler(sample=failing)
+    what = sampler(sample=WithinMemory(failing))
     with served(make_app(what, TOKEN)) as url:
         error = rows(url, request(what.status().base, top_k=9))[0]["error"]
         assert error.startswith("the accelerator's memory does not hold the sampling of one attempt")
@@ -323,8 +329,6 @@ def stand_in(*pieces, status=200, pause_s=0.0):
     """An app that answers everything with these pieces."""
 
     async def app(scope, receive, send):
-        import asyncio
-
         await send({"type": "http.response.start", "status": status, "headers": []})
         for piece in pieces:
             await send({"type": "http.response.body", "body": piece, "more_body": True})
@@ -430,6 +434,68 @@ def test_a_silent_server_and_one_without_progress_are_given_up(monkeypatch):
         pytest.raises(ServerFailed, match="timed out"),
     ):
         connection.sample(request("b"), lambda step: None)
+
+
+def test_a_server_that_sends_a_line_byte_by_byte_is_given_up(monkeypatch):
+    monkeypatch.setattr(client, "STALLED_S", 0.3)
+    with rollout_server(stand_in(*[b" "] * 600, pause_s=0.1)) as connection:
+        with pytest.raises(ServerFailed, match="no step"):
+            connection.sample(request("b"), lambda step: None)
+        with pytest.raises(Cancelled):
+            connection.sample(request("b"), lambda step: connection.cancel())
+
+
+def test_a_server_that_hardly_reads_an_upload_is_given_up(snapshots, monkeypatch):
+    async def slow(scope, receive, send):
+        if scope["method"] == "GET":
+            await stand_in(msgspec.json.encode(STATUS))(scope, receive, send)
+        while (await receive())["type"] != "http.disconnect":
+            await asyncio.sleep(0.2)
+
+    snapshots.base = "b"
+    monkeypatch.setattr(snapshots, "open_for", lambda has: ("c", io.BytesIO(bytes(32 << 20))))
+    with rollout_server(slow) as connection:
+        monkeypatch.setattr(client, "SILENCE_S", 0.1)  # now: the connection still waits for each write as long as ever
+        with pytest.raises(ServerFailed, match=r"more than 0\.1 s for 262144 bytes of an upload"):
+            connection.bring(snapshots)
+
+
+def test_weights_wait_for_a_server_that_is_at_work_but_not_for_ever(snapshots, monkeypatch):
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(model, request):
+        begun.set()
+        go_on.wait(60)
+        return sample_groups(model, request)
+
+    monkeypatch.setattr(client, "LOOK_S", 0.05)
+    with rollout_server(sampler(sample=slow)) as connection:
+        base = connection.status().base
+        asks = threading.Thread(target=connection.sample, args=(request(base), lambda step: None))
+        asks.start()
+        assert begun.wait(60)
+        other = RolloutServer(RolloutFile(url=connection._url, token=TOKEN), "other")
+        with monkeypatch.context() as patched:
+            patched.setattr(client, "STALLED_S", 0.2)
+            with pytest.raises(ServerFailed, match="give each trainer servers of its own"):
+                other.bring(snapshots)
+        threading.Timer(0.3, go_on.set).start()
+        snapshots.take(tiny_model(seed=1))
+        assert other.bring(snapshots) == snapshots.name
+        asks.join()
+
+
+def test_two_trainers_of_one_server_are_told_once(tmp_path, caplog):
+    with served(make_app(sampler(), TOKEN)) as url:
+        trainers = []
+        for seed in (1, 2):
+            connection = RolloutServer(RolloutFile(url=url, token=TOKEN), "shared.yaml")
+            trainers.append((connection, Snapshots(tiny_model(), tmp_path / str(seed), Transfer.auto)))
+        for seed in range(1, 4):
+            for number, (connection, snapshots) in enumerate(trainers):
+                snapshots.take(tiny_model(seed=10 * seed + number))
+                assert connection.bring(snapshots) == snapshots.name
+    assert [text.count("shared.yaml has weights of another trainer") for text in caplog.messages] == [1, 1]
 
 
 def test_a_server_that_is_never_nearer_to_its_end_is_given_up(monkeypatch):
