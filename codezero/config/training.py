@@ -7,6 +7,9 @@ from enum import Enum
 
 from codezero.config.check import require
 
+MOST_RANK = 512
+"""The largest rank of adapters, as rollout servers take them."""
+
 
 class TrainMethod(Enum):
     full = "full"
@@ -98,7 +101,7 @@ class TrainConfig:
     """Recompute activations in the backward pass: less memory, about a third more time. It is always done when training
     does not fit otherwise."""
     lora_r: int = 16
-    """Rank of the LoRA adapters."""
+    """Rank of the LoRA adapters, at most 512."""
     lora_alpha: int = 32
     """LoRA scale; the update is multiplied by lora_alpha / lora_r."""
     memory_limit_gib: float = 0.0
@@ -120,5 +123,6 @@ class TrainConfig:
         require(self.num_iterations >= 1, "train.num_iterations", self.num_iterations, "use 1 or more")
         require(self.minibatch_size >= 0, "train.minibatch_size", self.minibatch_size, "use 0 for one step a round")
         require(self.micro_batch_size >= 0, "train.micro_batch_size", self.micro_batch_size, "use 0 to choose for you")
-        require(self.lora_r >= 1, "train.lora_r", self.lora_r, "use a rank such as 16")
+        require(1 <= self.lora_r <= MOST_RANK, "train.lora_r", self.lora_r, f"use a rank up to {MOST_RANK}, such as 16")
+        require(self.lora_alpha >= 1, "train.lora_alpha", self.lora_alpha, "use twice the rank, such as 32")
         require(self.memory_limit_gib >= 0, "train.memory_limit_gib", self.memory_limit_gib, "use 0 for what is free")

@@ -15,12 +15,12 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from codezero.config import TrainConfig
+from codezero.config.training import MOST_RANK
 from codezero.errors import TransferError
 from codezero.rollouts import delta
 from codezero.rollouts.snapshots import adapter_weights, base_weights, fingerprint, whole
 from codezero.train.method import apply_lora
 
-MOST_RANK = 512
 COPY_BYTES = 1 << 20
 _Name = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
 

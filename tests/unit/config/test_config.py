@@ -152,6 +152,8 @@ def test_an_override_wins_over_a_preset():
         ("rounds", r"'rounds' is not a setting: write it as key=value"),
         ("train.epsilon=abc", r"train\.epsilon: Value 'abc' of type 'str' could not be converted to Float"),
         ("train.m2_threshold=0", r"train\.m2_threshold=0\.0 is not possible: use 0\.04"),
+        ("train.lora_r=1024", r"train\.lora_r=1024 is not possible: use a rank up to 512, such as 16"),
+        ("train.lora_alpha=0", r"train\.lora_alpha=0 is not possible: use twice the rank"),
         ("train.method=half", r"train\.method: Invalid value 'half', expected one of \[full, lora\]"),
         ("rollout.num_generations=1", r"rollout\.num_generations=1 is not possible: .*use 2 or more"),
         ("rollout.temperature=0", r"rollout\.temperature=0.* is not possible"),
