@@ -25,7 +25,8 @@ SHOWN_AFTER = 20
 
 class Console:
     """Writer of lines and progress to one stream. On a terminal progress is one line that is redrawn, elsewhere an
-    occasional line. What a full disk under the stream does not take is left out there: it must not end a node."""
+    occasional line. What a full disk under the stream does not take, or a terminal or reader that is gone, is left
+    out there: it must not end a node."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self.stream = stream or sys.stdout
@@ -99,7 +100,7 @@ class Console:
             self.stream.write(text)
             self.stream.flush()
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EPIPE):
                 raise
 
 

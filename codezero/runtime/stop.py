@@ -30,8 +30,9 @@ def stop_on_signals(
     after it, or the end of the grace period, ends the process at once with exit code 0. The signal handler first calls
     `leave`, which releases the terminal.
 
-    Yields a context manager that suspends the grace period for work that must finish, such as a last checkpoint."""
+    Yields a context manager that suspends both for work that must finish, such as a last checkpoint."""
     asked_at_s: float | None = None  # monotonic
+    is_unhurried = False
     timer = _exit_timer()
 
     def handle(signum: int, frame: FrameType | None) -> None:
@@ -41,21 +42,24 @@ def stop_on_signals(
                 return
             os._exit(0)
         asked_at_s = time.monotonic()
-        timer.start()
+        if not is_unhurried:
+            timer.start()
         leave()
         # Not print(): the signal may have interrupted one.
         with suppress(OSError):  # whoever read it is gone
             os.write(2, _STOPPING)
-        raise KeyboardInterrupt
+        if not is_unhurried:
+            raise KeyboardInterrupt
 
     @contextmanager
     def unhurried() -> Iterator[None]:
-        nonlocal timer
+        nonlocal timer, is_unhurried
+        is_unhurried = True
         timer.cancel()
         try:
             yield
         finally:
-            timer = _exit_timer()
+            timer, is_unhurried = _exit_timer(), False
             if asked_at_s is not None:
                 timer.start()
 

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 
 import pytest
 
@@ -25,13 +26,40 @@ with stop_on_signals() as unhurried:
 """
 
 
-@pytest.fixture
-def program():
+DONE = """
+import time
+from codezero.runtime import stop
+stop.GRACE_S = 0.5
+with stop.stop_on_signals() as unhurried:
+    with unhurried():
+        print("saves", flush=True)
+        time.sleep(2)
+        print("saved", flush=True)
+    time.sleep(60)
+"""
+
+
+@contextmanager
+def started(program, says):
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen([sys.executable, "-c", PROGRAM], text=True, **pipes) as process:
-        assert process.stdout.readline() == "runs\n"
+    with subprocess.Popen([sys.executable, "-c", program], text=True, **pipes) as process:
+        assert process.stdout.readline() == f"{says}\n"
         yield process
         process.kill()
+
+
+@pytest.fixture
+def program():
+    with started(PROGRAM, "runs") as process:
+        yield process
+
+
+def test_a_first_stop_during_the_last_save_waits_for_it_and_then_ends_what_hangs():
+    with started(DONE, "saves") as process:
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.readline() == "\n"
+        assert process.stdout.readline() == "saved\n"
+        assert process.wait(20) == 0
 
 
 @pytest.mark.parametrize("again", [signal.SIGINT, signal.SIGTERM])
