@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from codezero.runtime.files import append, encodable
 from codezero.runtime.rotation import earlier, rotate, set_aside
 from codezero.types import RolloutGroup, RoundId, ScoredGroup
 
@@ -89,8 +90,7 @@ class GroupsFile:
         line = msgspec.json.encode(SeenRound(round=round_id.number, groups=groups)) + b"\n"
         try:
             rotate(self._path, MAX_FILE_BYTES - len(line))
-            with self._path.open("ab") as file:
-                file.write(line)
+            append(self._path, line)
         except OSError as error:
             if not self._warned:
                 logger.warning(
@@ -141,5 +141,4 @@ def _rollout(group: RolloutGroup, scored: ScoredGroup, number: int) -> SeenRollo
 
 def _short(text: str) -> str:
     left_out = len(text) - MAX_TEXT
-    shown = text if left_out <= 0 else f"{text[:MAX_TEXT]}\n[{left_out} more characters]"
-    return shown.encode(errors="backslashreplace").decode()  # UTF-8 cannot encode a lone surrogate
+    return encodable(text if left_out <= 0 else f"{text[:MAX_TEXT]}\n[{left_out} more characters]")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from codezero.errors import StateError, told_as
-from codezero.runtime.files import replace_file
+from codezero.runtime.files import append, replace_file
 from codezero.runtime.rotation import set_aside
 
 
@@ -50,10 +49,8 @@ class ReportFile:
 
     def append(self, report: Any) -> None:
         """Appends a report. Raises StateError if it cannot be written."""
-        with told_as(*self._trouble), self._path.open("a", encoding="utf-8") as file:
-            file.write(_to_json(report) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+        with told_as(*self._trouble):
+            append(self._path, f"{_to_json(report)}\n".encode(), sync=True)
 
     def set_aside(self) -> None:
         """Renames the file, if there is one, to a free name."""

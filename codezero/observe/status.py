@@ -22,7 +22,7 @@ import psutil
 
 from codezero import __version__
 from codezero.identity.names import animal_name
-from codezero.runtime.files import replace_file
+from codezero.runtime.files import encodable, replace_file
 from codezero.runtime.worker import Worker
 from codezero.types import SOLO_PEER_ID
 
@@ -180,7 +180,9 @@ class StatusFile:
             self._status = replace(self._status, updated_at_s=time.time(), rss_bytes=psutil.Process().memory_info().rss)
             status = self._status
         try:
-            replace_file(self._path, msgspec.json.encode(asdict(status)) + b"\n")
+            fields = asdict(status).items()
+            shown = {name: encodable(value) if isinstance(value, str) else value for name, value in fields}
+            replace_file(self._path, msgspec.json.encode(shown) + b"\n")
         except OSError as error:
             if not self._warned:
                 logger.warning(

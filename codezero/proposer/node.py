@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
-import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -35,6 +34,7 @@ from codezero.proposer.models import LocalModel, Model, ServedModel
 from codezero.proposer.reference import ReferenceCheck
 from codezero.proposer.write import Writer
 from codezero.proposer.written_tests import WrittenTests
+from codezero.runtime.files import append
 from codezero.tasks.build import local_questions
 from codezero.train.checkpoint import CheckpointStore
 from codezero.train.learner import GrpoLearner
@@ -216,7 +216,5 @@ def _append(path: Path, proposals: Sequence[Proposal]) -> None:
         for proposal in proposals
     ]
     do = "free space or give another --out"
-    with told_as(StateError, f"cannot write {path}", do), path.open("a", encoding="utf-8") as file:
-        file.write("".join(json.dumps(line) + "\n" for line in lines))
-        file.flush()
-        os.fsync(file.fileno())
+    with told_as(StateError, f"cannot write {path}", do):
+        append(path, "".join(json.dumps(line) + "\n" for line in lines).encode(), sync=True)

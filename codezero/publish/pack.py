@@ -20,11 +20,12 @@ from codezero.config import TrainMethod
 from codezero.errors import CodezeroError
 from codezero.llm.load import LoadedModel
 from codezero.publish.card import NodeFacts
+from codezero.runtime.amounts import gib
+from codezero.runtime.files import safetensors_written
 
 SHARD = "500MB"
 """The largest size of a file of weights, which an interrupted upload has to send again."""
 _SPARE_BYTES = 512 << 20
-_GIB = 1 << 30
 
 
 class PublishError(CodezeroError):
@@ -61,10 +62,11 @@ class Packer:
             self._require_space(weights, checkpoint)
             shutil.copytree(self._folder / "tokenizer", self.target)
             # Both take only names and settings from the model, and the weights from the checkpoint.
-            if self.facts.method is TrainMethod.lora:
-                self._write_adapter(dict(weights))
-            else:
-                self._model.save_pretrained(self.target, state_dict=self._whole(weights), max_shard_size=SHARD)
+            with safetensors_written(self.target):
+                if self.facts.method is TrainMethod.lora:
+                    self._write_adapter(dict(weights))
+                else:
+                    self._model.save_pretrained(self.target, state_dict=self._whole(weights), max_shard_size=SHARD)
         except (OSError, RuntimeError, ValueError, KeyError, EOFError, pickle.UnpicklingError) as error:
             self.clear()
             reason = (str(error).splitlines() or [type(error).__name__])[0]
@@ -99,6 +101,6 @@ class Packer:
         free = shutil.disk_usage(self._folder).free
         if free < wanted:
             raise PublishError(
-                f"push: {free / _GIB:.1f} GiB of disk are free in {self._folder.parent}, {wanted / _GIB:.1f} GiB are "
-                "needed for the files and the next checkpoint: free some"
+                f"push: {gib(free)} of disk are free in {self._folder.parent}, {gib(wanted)} are needed for the files "
+                "and the next checkpoint: free some"
             )

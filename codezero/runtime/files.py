@@ -1,5 +1,5 @@
-"""Writes files: in one step, so that a reader finds all of the old content or all of the new, also after a kill; and
-with safetensors' errors as the system's own."""
+"""Writes files: in one step, so that a reader finds all of the old content or all of the new, also after a kill; by
+whole lines; and with safetensors' errors as the system's own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import errno
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -29,6 +29,27 @@ def replace_file(path: Path, content: str | bytes, *, private: bool = False, syn
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def append(path: Path, lines: bytes, *, sync: bool = False) -> None:
+    """Appends lines to a file; with `sync` they are on the disk then. Raises OSError: they cannot be written; the file
+    stays as it was."""
+    size = path.stat().st_size if path.exists() else 0
+    try:
+        with path.open("ab") as file:
+            file.write(lines)
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
+    except OSError:
+        with suppress(OSError):  # else the next line would be glued to a torn one
+            os.truncate(path, size)
+        raise
+
+
+def encodable(text: str) -> str:
+    """Returns the text with lone surrogates escaped, which UTF-8 does not have."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def sync_folder(folder: Path) -> None:

@@ -35,13 +35,13 @@ class Results:
         with told_as(StateError, f"cannot use {path}", "give another --out"):
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file: IO[bytes] = path.open("a+b")
-        try:
-            self._lock()
-            self._check(dict(settings))
-            self.rows = self._read(lines_a_group)
-        except BaseException:
-            self._file.close()
-            raise
+            try:
+                self._lock()
+                self._check(dict(settings))
+                self.rows = self._read(lines_a_group)
+            except BaseException:
+                self._file.close()
+                raise
 
     def __enter__(self) -> Results:
         return self

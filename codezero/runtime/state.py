@@ -133,4 +133,4 @@ def bind_settings(folder: Path, settings: Mapping[str, Any]) -> None:
     if {**bound, **settings} == bound:
         return
     with told_as(StateError, f"cannot write to state folder {folder}", "give another state_dir"):
-        replace_file(folder / _SETTINGS, json.dumps({**bound, **settings}, indent=2) + "\n")
+        replace_file(folder / _SETTINGS, json.dumps({**bound, **settings}, indent=2) + "\n", sync=True)

@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import pytest
 
@@ -31,6 +32,11 @@ def test_results_are_there_after_they_are_opened_again(tmp_path):
         results.append(group_of("y", False, False))
     lines = (tmp_path / "a" / "b" / "results.jsonl").read_text().splitlines()
     assert [json.loads(line)["id"] for line in lines] == ["x/0", "x/1", "y/0", "y/1"]
+
+
+def test_a_full_disk_is_told_as_such(tmp_path):
+    with pytest.raises(StateError, match=r"results\.jsonl: No space left on device; free space"):
+        stored.Results(tmp_path / "results.jsonl", Path("/dev/full"), {"seed": 0})
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from codezero.observe import groups_file
 from codezero.observe.groups_file import GroupsFile
 from codezero.types import RoundId
 from tests.builders import rollout, scored, task
+from tests.fakes import files_of_at_most
 
 
 def lines(path):
@@ -46,6 +47,15 @@ def test_two_files_of_a_bounded_size_are_kept(tmp_path, monkeypatch):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["groups.1.jsonl", "groups.jsonl"]
     assert all(path.stat().st_size <= 5_000 for path in tmp_path.iterdir())
     assert lines(tmp_path / "groups.jsonl")[-1]["round"] == 11
+
+
+def test_a_round_that_a_full_disk_does_not_take_costs_no_other(tmp_path):
+    file, group = GroupsFile(tmp_path / "groups.jsonl"), scored([rollout(text="x" * 9000)], (1.0,))
+    file.append(RoundId(number=1), [], [])
+    with files_of_at_most(5000):
+        file.append(RoundId(number=2), [group], [])
+    file.append(RoundId(number=3), [group], [])
+    assert [line["round"] for line in lines(tmp_path / "groups.jsonl")] == [1, 3]
 
 
 def test_a_disk_that_refuses_is_warned_of_once(tmp_path, caplog):

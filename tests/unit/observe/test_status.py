@@ -28,6 +28,14 @@ def test_an_error_is_the_end_in_its_own_words(tmp_path):
     assert read_status(tmp_path).ended == "ValueError: no"
 
 
+def test_text_that_utf_8_does_not_have_is_escaped(tmp_path):
+    odd = tmp_path / "\udcff"  # a folder's name in Latin-1
+    with StatusFile(tmp_path, new_status("solver", tmp_path, odd)) as file:
+        file.update(push_trouble="the hub said \ud800")
+    found = read_status(tmp_path)
+    assert (found.ended, found.log_dir, found.push_trouble) == ("stopped", "\\udcff", "the hub said \\ud800")
+
+
 def test_the_last_of_many_changes_reaches_the_file_while_the_node_runs(tmp_path, monkeypatch):
     monkeypatch.setattr(status_module, "WRITE_S", 0.05)
     with StatusFile(tmp_path, new_status("solver", tmp_path, tmp_path)) as file:

@@ -22,6 +22,7 @@ from codezero.publish.publisher import ATTEMPTS, MAX_ASKED_S, Publisher
 from codezero.publish.tokens import HubTokens
 from codezero.runtime.console import Console
 from codezero.train.checkpoint import trainable_weights
+from tests.fakes import files_of_at_most
 from tests.processes import wait_until
 from tests.unit.publish.builders import Trainee, report, write
 from tests.unit.publish.push_hub import TOKEN, push_hub
@@ -444,6 +445,15 @@ def test_a_full_disk_is_found_before_it_is_full(tmp_path, monkeypatch):
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(1 << 40, 0, 1 << 28))
     with pytest.raises(PublishError, match=r"push: 0\.2 GiB of disk are free in .*/state, 0\.5 GiB are needed"):
+        packer.pack(checkpoint)
+    assert not packer.target.exists()
+
+
+@pytest.mark.parametrize("method", TrainMethod)
+def test_a_disk_that_is_full_all_the_same_is_told_as_such(tmp_path, method):
+    trainee = Trainee(tmp_path, method)
+    checkpoint, packer = trainee.train(), trainee.packer()
+    with files_of_at_most(8000), pytest.raises(PublishError, match="File too large"):
         packer.pack(checkpoint)
     assert not packer.target.exists()
 
