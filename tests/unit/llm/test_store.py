@@ -8,6 +8,7 @@ import sys
 import threading
 from pathlib import Path
 
+import huggingface_hub
 import pytest
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -277,6 +278,16 @@ def test_a_hub_file_that_differs_from_the_announced_hash_is_refused(hub, tmp_pat
     message = error_of(prepare, "org/own", cache)
     assert "model.safetensors of org/own arrived damaged" in message
     assert not (cache / "models" / "org--own").exists()
+
+
+def test_a_download_that_the_hubs_library_finds_too_short_is_one_line(hub, tmp_path, cache, monkeypatch):
+    def short(*_, **__):
+        raise OSError("Consistency check failed: file should be of size 9 but has size 8")
+
+    save_tiny(tmp_path / "own")
+    hub({"org/own": {path.name: path.read_bytes() for path in (tmp_path / "own").iterdir()}})
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", short)
+    assert "the hub did not send org/own, Consistency check failed" in error_of(prepare, "org/own", cache)
 
 
 def test_an_unknown_hub_id_is_one_line(hub, cache):
