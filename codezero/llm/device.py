@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import logging
 import os
 
@@ -49,7 +50,14 @@ def _cuda(required: bool) -> torch.device:
     message = f"this torch has no kernels for {torch.cuda.get_device_name()} (sm_{major}{minor}; it has {kernels})"
     if required:
         raise ConfigError(f"{message}: install a torch that has them, or use model.device=cpu")
+    _warn(message)
     return torch.device("cpu")
+
+
+@functools.cache
+def _warn(message: str) -> None:
+    """Warns of a GPU that is not used, once in a process."""
+    logger.warning("%s, so the CPU computes: install a torch that has them, or use model.device=cpu", message)
 
 
 def choose_dtype(wanted: Dtype, device: torch.device) -> torch.dtype:

@@ -66,15 +66,15 @@ class CompletionScorer:
                 outputs = self.run_prompt()
             self._inputs = [x.requires_grad_(torch.is_grad_enabled()) for x in outputs]
 
-    def logprobs(self, completion_ids: Tensor, mask: Tensor, temperature: float = 1.0, chunk_tokens: int = 0) -> Tensor:
+    def logprobs(self, completion_ids: Tensor, mask: Tensor, temperature: float = 1.0) -> Tensor:
         """Returns log p(token | prompt and earlier tokens) at `temperature`, float32 [B, C]; 0 if the mask is False.
 
-        completion_ids [B, C], right-padded with any id; mask [B, C], bool. chunk_tokens: 0 chooses by device.
+        completion_ids [B, C], right-padded with any id; mask [B, C], bool.
         """
         states = self._states_after_prompt(completion_ids) if self._shared else self._states_of_all(completion_ids)
         head = self._lm.get_output_embeddings()
         bias = getattr(head, "bias", None)
-        rows = chunk_tokens or head_chunk(head.weight.device.type)
+        rows = head_chunk(head.weight.device.type)
         kept: Tensor = _HeadLogprobs.apply(  # type: ignore[no-untyped-call]
             states[mask], head.weight, bias, completion_ids[mask], temperature, rows
         )

@@ -26,8 +26,8 @@ QUIET_LIBRARIES = (
     "huggingface_hub",
     "filelock",
     "urllib3",
-    "httpx",
-    "httpcore",
+    "httpx2",
+    "httpcore2",
     "fsspec",
     "peft",
 )

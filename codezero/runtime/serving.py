@@ -38,8 +38,9 @@ def listening(host: str, port: int, error_kind: type[CodezeroError], what: str) 
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = socket.socket(family, socket.SOCK_STREAM)
-    except OSError as error:
-        raise error_kind(f"--host {host} is not an address of this machine: {error.strerror}") from error
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "no name"
+        raise error_kind(f"--host {host} is not an address of this machine: {reason}") from error
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)

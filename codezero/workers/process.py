@@ -127,11 +127,11 @@ class WorkerProcess:
         root = str(Path(codezero.__file__).parent.parent)
         kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
         paths = sys.path if self._modules else ()
-        self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the worker is ready, or ends
         with self._lock:
             if self._closed:
                 raise WorkerError("the workers were stopped")
             try:
+                self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the worker is ready, or ends
                 self._process = subprocess.Popen(
                     [
                         *(sys.executable, "-s", "-B", "-c", _START, root, self._program, str(MEMORY_BYTES)),

@@ -79,7 +79,8 @@ class _TrackerThread:
             self._warn("close", "did not finish in time and is left behind; it may miss the last reports")
 
     def _work(self) -> None:
-        """Opens the tracker, gives it what waits, and closes it at the end. Raises Stopping: it cannot be opened."""
+        """Opens the tracker, gives it what waits, and closes it at the end. Raises Stopping: it is closed, or cannot be
+        opened."""
         # Boundaries: trackers are third-party code, and training continues.
         try:
             if not self._is_open:
@@ -88,16 +89,19 @@ class _TrackerThread:
         except Exception as error:
             self._warn("open", f"is off until the next start: {_why(error)}")
             raise Stopping from error
+        is_last = self.worker.is_stopping  # read before the work, so that the last has all that was there to do
         while self._waiting:
             try:
                 self._tracker.log(*self._waiting.popleft())
             except Exception as error:
                 self._warn("log", f"misses reports: {_why(error)}")
+        if not is_last:
+            return
         try:
-            if self.worker.is_stopping:
-                self._tracker.close()
+            self._tracker.close()
         except Exception as error:
             self._warn("close", f"did not finish, and may miss the last reports: {_why(error)}")
+        raise Stopping
 
     def _warn(self, what: str, text: str) -> None:
         """Logs a warning, once for each kind of failure."""

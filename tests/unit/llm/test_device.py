@@ -26,12 +26,14 @@ def test_a_wanted_gpu_that_is_not_there_is_an_error_with_the_fix(monkeypatch):
 @pytest.mark.parametrize(
     ("kernels", "runs"), [(["sm_80", "sm_90"], True), (["sm_86"], True), (["sm_90"], False), (["sm_89"], False)]
 )
-def test_a_gpu_without_kernels_in_this_torch_is_not_chosen(monkeypatch, kernels, runs):
+def test_a_gpu_without_kernels_in_this_torch_is_not_chosen(monkeypatch, caplog, kernels, runs):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (8, 6))
     monkeypatch.setattr(torch.cuda, "get_arch_list", lambda: kernels)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "RTX 3090")
-    assert devices.choose_device(Device.auto).type == ("cuda" if runs else "cpu")
+    for _ in range(2):
+        assert devices.choose_device(Device.auto).type == ("cuda" if runs else "cpu")
+    assert [text.count("so the CPU computes: install a torch") for text in caplog.messages] == [1] * (not runs)
     if not runs:
         with pytest.raises(ConfigError, match=r"no kernels for RTX 3090 \(sm_86"):
             devices.choose_device(Device.cuda)

@@ -13,6 +13,7 @@ from transformers import (
 )
 
 from codezero.errors import ModelError
+from codezero.llm import logprobs
 from codezero.llm.logprobs import CompletionScorer, require_plain_head
 from tests.builders import tiny_model
 
@@ -48,14 +49,15 @@ def assert_same(found, expected, atol=1e-6):
 @pytest.mark.parametrize("share_prompt", [True, False])
 @pytest.mark.parametrize("tie", [True, False])
 @pytest.mark.parametrize(("temperature", "chunk"), [(1.0, 256), (0.7, 3)])
-def test_equals_full_log_softmax_and_its_gradient(tie, share_prompt, temperature, chunk):
+def test_equals_full_log_softmax_and_its_gradient(monkeypatch, tie, share_prompt, temperature, chunk):
+    monkeypatch.setattr(logprobs, "head_chunk", lambda device: chunk)
     model = tiny_model(tie=tie)
     expected = full_logprobs(model, temperature)
     (expected * WEIGHTS).sum().backward()
     wanted = gradients(model)
 
     scorer = CompletionScorer(model, PROMPT, share_prompt)
-    found = scorer.logprobs(COMPLETIONS, MASK, temperature, chunk)
+    found = scorer.logprobs(COMPLETIONS, MASK, temperature)
     (found * WEIGHTS).sum().backward()
     scorer.backward()
 

@@ -7,7 +7,7 @@ PACKAGE = Path(__file__).parent.parent.parent.parent / "codezero"
 ADVICE = (
     *("nothing has to be done", "check ", "give ", "set the clock", "set this machine", "free space"),
     *("stop that one", "correct it", "keep it", "copy it", "runs nothing", "the next start asks again"),
-    *("is not affected", "training is not affected", "begins a new run"),
+    *("install a torch", "is not affected", "training is not affected", "begins a new run"),
 )
 """What the sentences have that tell: things to do, or why there is nothing to do."""
 

@@ -37,3 +37,9 @@ def test_connections_without_a_request_are_ended(address, sent):
     with socket.create_connection(address, timeout=60) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         assert connection.recv(1000).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("host", ["a..b", "x" * 64, "no.such.host.invalid"])
+def test_a_host_that_is_no_address_here_is_named(host):
+    with pytest.raises(RolloutError, match=f"--host {host} is not an address of this machine"):
+        serving.listening(host, 0, RolloutError, "test")

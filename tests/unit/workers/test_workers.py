@@ -200,6 +200,15 @@ def test_a_machine_without_a_python_to_start_is_an_error_that_says_what_to_see_t
         Workers(1, KILLERS)
 
 
+def test_a_machine_without_a_place_for_complaints_is_an_error_that_says_what_to_see_to(monkeypatch):
+    def full():
+        raise FileNotFoundError("no usable temporary directory")
+
+    monkeypatch.setattr(process.tempfile, "TemporaryFile", full)
+    with pytest.raises(WorkerError, match="no usable temporary directory"):
+        Workers(1, KILLERS)
+
+
 def test_where_the_kernel_does_not_limit_memory_the_node_looks_at_it(monkeypatch):
     monkeypatch.setattr(process.kernel, "IS_LINUX", False)
     with Workers(1, KILLERS) as watched:

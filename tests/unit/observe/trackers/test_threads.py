@@ -17,7 +17,7 @@ class Kept:
     name = "tracking.kept"
 
     def __init__(self):
-        self.steps, self.is_closed = [], False
+        self.steps, self.closed = [], 0
 
     def open(self):
         pass
@@ -26,7 +26,7 @@ class Kept:
         self.steps.append((step, {metric.name: metric.value for metric in metrics}["reward/mean"]))
 
     def close(self):
-        self.is_closed = True
+        self.closed += 1
 
 
 class Hanging(Kept):
@@ -71,8 +71,25 @@ def test_every_tracker_gets_every_round_and_is_closed(warnings):
     with TrackerThreads([first, second], close_s=60.0) as trackers:
         play(trackers, 3)
     assert first.steps == second.steps == [(1, 0.5), (2, 0.5), (3, 0.5)]
-    assert first.is_closed
+    assert first.closed == 1
     assert warnings() == []
+
+
+def test_a_stop_in_the_middle_of_a_report_closes_a_tracker_once():
+    begun, go_on = threading.Event(), threading.Event()
+
+    class Slow(Kept):
+        def log(self, step, metrics):
+            begun.set()
+            go_on.wait(60)
+            super().log(step, metrics)
+
+    slow = Slow()
+    with TrackerThreads([slow], close_s=60.0) as trackers:
+        play(trackers, 1)
+        assert begun.wait(60)
+        threading.Timer(0.2, go_on.set).start()
+    assert (len(slow.steps), slow.closed) == (1, 1)
 
 
 @pytest.mark.parametrize("where", ["open", "log", "close"])
@@ -86,7 +103,7 @@ def test_a_tracker_that_hangs_holds_up_nobody(where, warnings):
     assert time.monotonic() - begun < 60  # it would be for ever
     assert hanging.reached.wait(60)
     assert [step for step, _ in kept.steps] == list(range(1, 11))
-    assert kept.is_closed
+    assert kept.closed == 1
     assert [text.partition(" ")[0] for text in warnings()] == ["tracking.hanging"]
     assert "did not finish in time and is left behind" in warnings()[0]
 
@@ -142,4 +159,4 @@ def test_trackers_end_also_when_the_node_fails():
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert len(kept.steps) == 2
-    assert kept.is_closed
+    assert kept.closed == 1
