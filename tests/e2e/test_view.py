@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from tests.builders import save_tiny
-from tests.e2e.test_node import ROOT, command, reports
+from tests.e2e.test_node import ROOT, command, last_saved_round, reports
 from tests.e2e.test_proposer import write_problem
 from tests.unit.evaluate.loopback import serve
 from tests.unit.launch.tty import Tty
@@ -22,9 +22,9 @@ def model(tmp_path_factory):
     return save_tiny(tmp_path_factory.mktemp("model"))
 
 
-def at_terminal(arguments, **environment):
+def at_terminal(arguments):
     kept = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
-    return Tty(arguments, cwd=ROOT, env={**kept, "TERM": "xterm-256color", "LANG": "C.UTF-8", **environment})
+    return Tty(arguments, cwd=ROOT, env={**kept, "TERM": "xterm-256color", "LANG": "C.UTF-8"})
 
 
 def test_a_node_on_a_terminal_is_shown_and_q_ends_it_cleanly(model, tmp_path):
@@ -59,14 +59,7 @@ def assert_plain(shown):
     assert "\x1b" not in shown
 
 
-def test_on_a_dumb_terminal_a_node_prints_the_lines_that_it_prints_elsewhere(model, tmp_path):
-    tty = at_terminal(command(model, tmp_path, "rounds=1"), TERM="dumb")
-    assert tty.wait() == 0, tty.shown
-    tty.close()
-    assert_plain(tty.shown)
-
-
-def test_codezero_status_watches_a_node_whose_view_is_off_from_another_terminal(model, tmp_path):
+def test_codezero_status_watches_a_node_whose_view_is_off_from_another_terminal_and_sigterm_saves_it(model, tmp_path):
     node = at_terminal(command(model, tmp_path, "tracking.view=off"))
     try:
         node.expect("round 2 |")
@@ -86,6 +79,7 @@ def test_codezero_status_watches_a_node_whose_view_is_off_from_another_terminal(
     finally:
         node.close()
     assert_plain(node.shown)
+    assert last_saved_round(tmp_path) == len(reports(tmp_path))
 
 
 def test_a_proposer_on_a_terminal_shows_its_level(tmp_path):
