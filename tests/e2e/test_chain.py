@@ -7,8 +7,9 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from functools import partial
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -75,15 +76,9 @@ def play(arguments):
 
 
 def status(tmp_path):
-    shown = subprocess.run(
-        [sys.executable, "-m", "codezero", "status", "--state-dir", str(tmp_path / "state")],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert shown.returncode == 3, shown.stderr  # it is not running
-    return shown.stdout
+    with redirect_stdout(StringIO()) as shown:
+        assert main(["status", "--state-dir", str(tmp_path / "state")]) == 3  # it is not running
+    return shown.getvalue()
 
 
 @pytest.fixture

@@ -63,13 +63,12 @@ def served(process):
     return rest.splitlines()
 
 
-@pytest.mark.parametrize("method", ["full", "lora"])
-def test_a_node_learns_from_what_a_server_samples(model, tmp_path, serve, method):  # noqa: F811
+def test_a_node_learns_from_what_a_server_samples(model, tmp_path, serve):  # noqa: F811
     file = tmp_path / "server.yaml"
     server = serve(file)
     assert file.stat().st_mode & 0o777 == 0o600
-    method_of = (f"train.method={method}", "train.lora_learning_rate=1e-2")
-    done = run(model, tmp_path, "rounds=4", *method_of, *LONG, *remote(file))
+    adapters = ("train.method=lora", "train.lora_learning_rate=1e-2")
+    done = run(model, tmp_path, "rounds=4", *adapters, *LONG, *remote(file))
     assert (done.returncode, done.stderr) == (0, "")
     assert "is left out" not in done.stdout
     found = reports(tmp_path)

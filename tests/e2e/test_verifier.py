@@ -8,9 +8,10 @@ import time
 
 import pytest
 
+from codezero.cli import main
 from codezero.train.checkpoint import CheckpointStore
 from tests.builders import save_tiny
-from tests.commands import run, start
+from tests.commands import start
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -19,7 +20,8 @@ def numbers(path):
     return [json.loads(line)["batch"] for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def test_a_test_writer_and_its_solver_go_on_after_a_kill_and_say_what_they_do(tmp_path):
+@pytest.mark.usefixtures("restored_process")
+def test_a_test_writer_and_its_solver_go_on_after_a_kill_and_say_what_they_do(tmp_path, capsys):
     model = save_tiny(tmp_path / "model", max_position_embeddings=16384)
     state, logs = tmp_path / "state", tmp_path / "logs"
     command = ["verify", f"model.name={model}", "model.device=cpu", "tasks=builtin", "rollout.max_new_tokens=8"]
@@ -39,16 +41,16 @@ def test_a_test_writer_and_its_solver_go_on_after_a_kill_and_say_what_they_do(tm
     killed_at = CheckpointStore(state / "verifier" / "checkpoints").load_latest().round
     assert killed_at >= 2
 
-    again = run([*command, "--batches", 1])
-    assert again.returncode == 0, again.stdout + again.stderr
-    assert f"continuing in {state / 'verifier'} after batch {killed_at}" in again.stdout
-    assert "2 no_candidate" in again.stdout
-    assert "no update: no scored groups" in again.stdout
-    assert "solver 0% right of 4, no update: every group has equal rewards" in again.stdout
+    assert main([*command, "--batches", "1"]) == 0
+    again = capsys.readouterr().out
+    assert f"continuing in {state / 'verifier'} after batch {killed_at}" in again
+    assert "2 no_candidate" in again
+    assert "no update: no scored groups" in again
+    assert "solver 0% right of 4, no update: every group has equal rewards" in again
     assert numbers(logs / "cases.jsonl") == list(range(1, killed_at + 2))
     assert CheckpointStore(state / "verifier" / "checkpoints").load_latest().round == killed_at + 1
 
-    told = run(["status", state])
-    assert told.returncode == 3  # it does not run any more
-    assert "verifier" in told.stdout
-    assert f"batch {killed_at + 1} took" in told.stdout
+    assert main(["status", str(state)]) == 3  # it does not run any more
+    told = capsys.readouterr().out
+    assert "verifier" in told
+    assert f"batch {killed_at + 1} took" in told

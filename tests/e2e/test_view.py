@@ -22,9 +22,9 @@ def model(tmp_path_factory):
     return save_tiny(tmp_path_factory.mktemp("model"))
 
 
-def at_terminal(arguments, **environment):
+def at_terminal(arguments):
     kept = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
-    return Tty(arguments, cwd=ROOT, env={**kept, "TERM": "xterm-256color", "LANG": "C.UTF-8", **environment})
+    return Tty(arguments, cwd=ROOT, env={**kept, "TERM": "xterm-256color", "LANG": "C.UTF-8"})
 
 
 def test_a_node_on_a_terminal_is_shown_and_q_ends_it_cleanly(model, tmp_path):
@@ -57,13 +57,6 @@ def assert_plain(shown):
     assert lines[0].startswith("round 1 | reward ")
     assert lines[-1].startswith(f"done: {len(lines) - 1} round")
     assert "\x1b" not in shown
-
-
-def test_on_a_dumb_terminal_a_node_prints_the_lines_that_it_prints_elsewhere(model, tmp_path):
-    tty = at_terminal(command(model, tmp_path, "rounds=1"), TERM="dumb")
-    assert tty.wait() == 0, tty.shown
-    tty.close()
-    assert_plain(tty.shown)
 
 
 def test_codezero_status_watches_a_node_whose_view_is_off_from_another_terminal(model, tmp_path):

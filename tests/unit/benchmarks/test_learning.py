@@ -73,12 +73,11 @@ def test_a_quick_run_is_evaluated_trained_in_two_calls_evaluated_again_and_shown
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("evaluated_here")
-def test_two_nodes_are_trained_in_two_calls_and_the_first_is_evaluated(tmp_path, capfd):
+def test_two_nodes_are_trained_and_the_first_is_evaluated(tmp_path, capfd):
     def stage(*words):
         main([*words, "--quick", "--state", str(tmp_path), "--mbpp", str(mbpp), "--model", model])
 
     mbpp, model = mbpp_file(tmp_path), save_tiny(tmp_path / "model")
-    stage("train", "shared", "--rounds", "1")
     stage("train", "shared")
     stage("after", "shared")
     found = harness.results("learning", tmp_path / "quick" / "results")

@@ -10,8 +10,8 @@ from benchmarks.small_swarm import Node, Setup, over_the_wire, score
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    monkeypatch.setattr(small_swarm, "NODES", 3)
-    for name, value in {"NODES": 3, "START": 0.0, "STRONG": 0.0, "EVERY": 1, "HELD_OUT": 8}.items():
+    monkeypatch.setattr(small_swarm, "NODES", 2)
+    for name, value in {"NODES": 2, "START": 0.0, "STRONG": 0.0, "EVERY": 1, "HELD_OUT": 8}.items():
         monkeypatch.setattr(sharing, name, value)
 
 
@@ -37,7 +37,7 @@ def test_text_survives_the_tokenizer():
 
 @pytest.mark.slow
 def test_arms_end_with_a_table(tmp_path, capsys):
-    arms = ["8/0", "2/0-filtered", "2/2", *(f"2/2-{manner}-1" for manner in small_swarm.MANNERS), "2/2-accuracy"]
+    arms = ["8/0", "2/0-filtered", "1/1", *(f"1/1-{manner}-1" for manner in small_swarm.MANNERS), "1/1-accuracy"]
     folders = ["--state", str(tmp_path / "state"), "--results", str(tmp_path / "results")]
     sharing.main([*arms, "--seeds", "1", "--rounds", "1", *folders])
     rows = capsys.readouterr().out.splitlines()[-len(arms) :]

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from benchmarks.attacks.bombs import BOMBS, CASES, TEST_BOMBS, solution
+from codezero.cli import main
 from codezero.config.load import load_config
 from codezero.errors import ScoringError, StateError
 from codezero.evaluate.build import evaluator_alone
@@ -17,7 +18,7 @@ from codezero.runtime import results
 from codezero.runtime.console import Console
 from codezero.types import Outcome, Reward, ScoredGroup, TaskOrigin, Verdict
 from tests.builders import save_tiny
-from tests.commands import interrupted, run
+from tests.commands import interrupted
 from tests.strangers import Reader, evaluator
 from tests.unit.evaluate.test_examiner import Deadly
 
@@ -232,7 +233,8 @@ def test_a_stopped_run_goes_on_within_a_group_and_keeps_its_lines(tmp_path):
 
 
 @pytest.mark.slow
-def test_an_interrupted_command_says_so_and_goes_on(tmp_path):
+@pytest.mark.usefixtures("restored_process")
+def test_an_interrupted_command_says_so_and_goes_on(tmp_path, capsys):
     source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     endless = "```python\ndef f(x):\n    while True: x += {}\n```"
     command = ["score", source, "--out", target, f"evaluator.model={save_tiny(tmp_path / 'model')}", "model.device=cpu"]
@@ -241,10 +243,10 @@ def test_an_interrupted_command_says_so_and_goes_on(tmp_path):
     assert (code, said[-1]) == (130, f"stopped: lines scored so far are in {target}; the same command continues")
     before = target.read_bytes()
     assert 0 < before.count(b"\n") < 20
-    done = run(command)
-    assert done.returncode == 0
-    assert f"{len(before.splitlines())} of 20 lines are scored" in done.stdout
-    assert "20 solutions scored, 0 lines without a reward" in done.stderr
+    assert main([str(word) for word in command]) == 0
+    shown = capsys.readouterr()
+    assert f"{len(before.splitlines())} of 20 lines are scored" in shown.out
+    assert "20 solutions scored, 0 lines without a reward" in shown.err
     assert target.read_bytes().startswith(before)
     assert [json.loads(row)["id"] for row in target.read_bytes().splitlines()] == list(range(20))
 

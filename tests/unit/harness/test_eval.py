@@ -21,7 +21,7 @@ from codezero.train.checkpoint import CheckpointStore
 from codezero.types import FinishReason, Rollout, RolloutGroup
 from codezero.verifier.write import CaseAnswer
 from tests.builders import save_tiny
-from tests.commands import interrupted, run
+from tests.commands import interrupted
 from tests.strangers import Reader
 
 MBPP = [
@@ -236,7 +236,7 @@ def test_a_nodes_trained_weights_are_measured(model, problems, tmp_path, capsys)
 
 
 @pytest.mark.slow
-def test_an_interrupted_run_says_so_and_the_same_command_goes_on(model, tmp_path):
+def test_an_interrupted_run_says_so_and_the_same_command_goes_on(model, tmp_path, capsys):
     rows = [{**MBPP[0], "task_id": n, "text": f"Write f{n}."} for n in range(11, 411)]
     path, out = stored(tmp_path / "mbpp.jsonl", *rows), tmp_path / "out"
     command = ["eval", "--dataset", "mbpp", "--path", path, "--model", model, "--device", "cpu", "--threads", 1]
@@ -245,10 +245,10 @@ def test_an_interrupted_run_says_so_and_the_same_command_goes_on(model, tmp_path
     assert (code, said[-1]) == (130, f"stopped: results so far are in {out}; the same command continues")
     assert any("0/400" in line for line in said)
     before = rows_in(out)
-    done = run([*command, "--limit", len(before) + 1])
-    assert done.returncode == 0
-    assert f"\n{len(before) + 1} problems" in done.stdout
-    assert "tokens/s" in done.stderr
+    assert evaluate(*command[1:], "--limit", len(before) + 1) == 0
+    shown = capsys.readouterr()
+    assert f"\n{len(before) + 1} problems" in shown.out
+    assert "tokens/s" in shown.err
     assert rows_in(out)[:-1] == before
 
 

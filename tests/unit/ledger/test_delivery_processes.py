@@ -19,18 +19,16 @@ def worker(deployed, key, peer_id, path, rounds, *before, **settings):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("machines", [1, 4])
-def test_four_processes_share_an_account_and_all_of_theirs_arrive_once(deployed, tmp_path, machines):
-    """On one machine they take turns under the lock; on four they only have the nonce to fight for."""
-    four_processes(deployed, tmp_path, machines)
+def test_four_processes_share_an_account_and_all_of_theirs_arrive_once(deployed, tmp_path):
+    """On one machine they take turns under the lock."""
+    four_processes(deployed, tmp_path, machines=1)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("machines", [1, 4])
-def test_four_processes_share_an_account_on_a_chain_with_a_block_a_second(tmp_path, machines):
-    """Where what was sent waits in the mempool, most nonces are taken twice."""
+def test_four_machines_share_an_account_on_a_chain_with_a_block_a_second(tmp_path):
+    """They have only the nonce to fight for. Where what was sent waits in the mempool, most are taken twice."""
     with running("--block-time", "1") as chain:
-        four_processes(LiveChain(chain).deploy(), tmp_path, machines)
+        four_processes(LiveChain(chain).deploy(), tmp_path, machines=4)
 
 
 def four_processes(deployed, tmp_path, machines):
@@ -52,15 +50,15 @@ def four_processes(deployed, tmp_path, machines):
 
 
 @pytest.mark.slow
-def test_killed_fifty_times_everything_arrives_once(deployed, tmp_path):
+def test_killed_twenty_times_everything_arrives_once(deployed, tmp_path):
     """At random lines between taking a nonce and having sent, and at random times."""
     key = new_key()
     deployed.chain.fund(Account(key, deployed.rpc()).address)
-    process = worker(deployed, key, "peer", tmp_path / "outbox", 1, "killed", "50", "20261121")
+    process = worker(deployed, key, "peer", tmp_path / "outbox", 1, "killed", "20", "20261121")
     printed = process.communicate(timeout=1100)[0]
     assert process.returncode == 0
     killed, outboxes = map(int, printed.split())
-    assert killed == 50
+    assert killed == 20
     peers = [f"peer{part}" for part in range(1, outboxes + 1)]
     assert deployed.read("getTotalRewards(string[])", peers) == (3,) * outboxes
     assert [deployed.read("getVoterVoteCount(string)", peer) for peer in peers] == [1] * outboxes

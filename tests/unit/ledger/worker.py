@@ -109,4 +109,5 @@ if __name__ == "__main__":
     if sys.argv[1] == "killed":
         run_killed(int(sys.argv[2]), int(sys.argv[3]), *place, int(rounds))
     else:
+        delivery.LOOK_AGAIN_S = 0.1
         submit_all(*place, int(rounds))

@@ -1,6 +1,7 @@
 """The vLLM engine against a stand-in for its server: what is started and sent, and what wrong answers lead to. The
 tests of all engines, in `test_engines.py`, have it sample too. No real vLLM was at hand (`docs/tested.md`)."""
 
+import asyncio
 import hashlib
 import json
 import subprocess
@@ -8,6 +9,7 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx2
 import psutil
 import pytest
 import torch
@@ -20,7 +22,7 @@ from codezero.config import RolloutEngine, Transfer
 from codezero.errors import RolloutError, Stopping
 from codezero.llm import vllm_engine, vllm_server
 from codezero.llm.vllm_engine import VllmEngine
-from codezero.llm.vllm_server import serve_options
+from codezero.llm.vllm_server import VllmFailed, serve_options
 from codezero.rollouts.engine import RemoteEngine
 from codezero.rollouts.snapshots import Snapshots
 from codezero.runtime import keeper
@@ -235,7 +237,29 @@ def short_until_told(monkeypatch, module, name, limit_s):
     monkeypatch.setattr(vllm_engine.logger, "warning", told)
 
 
-@pytest.mark.parametrize("fault", [*vllm_stand_in.FAULTS, "refuses the adapter", "does not start", "starts for ever"])
+WITH_THE_SERVER = ("garbage", "an error", "dies in the middle", "hangs")
+"""Faults that are tried with the whole engine; of the others it matters only that the answer is refused."""
+
+
+@pytest.mark.parametrize("fault", [name for name in vllm_stand_in.FAULTS if name not in WITH_THE_SERVER])
+def test_an_answer_that_cannot_be_is_refused(fault):
+    async def pieces(said):
+        yield (said if isinstance(said, str) else json.dumps(said)).encode()
+
+    def answer(request):
+        status, said = vllm_stand_in.FAULTS[fault](None, json.loads(request.content))
+        return httpx2.Response(status, content=pieces(said))
+
+    async def complete():
+        async with httpx2.AsyncClient(transport=httpx2.MockTransport(answer), base_url="http://vllm") as client:
+            body = {"prompt": [1, 2], "n": 2, "max_tokens": 8, "stop_token_ids": [0]}
+            await vllm_server.complete(client, [body], tiny_model(), None)
+
+    with pytest.raises(VllmFailed):
+        asyncio.run(complete())
+
+
+@pytest.mark.parametrize("fault", [*WITH_THE_SERVER, "refuses the adapter", "does not start", "starts for ever"])
 def test_a_server_that_fails_once_costs_a_warning_and_the_rollouts_come(tmp_path, fault, caplog, monkeypatch):
     if fault == "hangs":
         short_until_told(monkeypatch, vllm_server, "ANSWER_S", 1.0)
