@@ -153,7 +153,7 @@ def check_ports(case: Case) -> Iterator[Finding]:
         with suppress(ValueError):
             if (address := Multiaddr.parse(text)).port not in ports:
                 found = f"{address} is announced, and swarm.listen takes a free port"
-                do = f"listen on a fixed port, as swarm.listen=[/ip4/0.0.0.0/tcp/{address.port}], and forward to it"
+                do = f"listen on a fixed port, as 'swarm.listen=[/ip4/0.0.0.0/tcp/{address.port}]', and forward to it"
                 yield warning("swarm.announce", found, "others dial a port on which nobody listens", do)
 
 

@@ -55,7 +55,7 @@ def run_bootnode(
         for address in link.addresses:
             console.line(f"bootnode {link.peer_id} listening on {address}")
         if invite is None:
-            console.line(f"join with: codezero run swarm={network.value} swarm.bootnodes=[ADDRESS], one of these")
+            console.line(f"join with: codezero run swarm={network.value} 'swarm.bootnodes=[ADDRESS]', one of these")
         else:
             swarm_file.write(invite, _swarm(config, link.peer_id, link.addresses))
             console.line(f"join with: codezero run swarm={invite}")

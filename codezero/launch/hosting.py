@@ -137,7 +137,7 @@ def invite(folder: Path, out: Path | None, host: str | None, console: Console) -
     if not reached:
         raise ConfigError(
             f"the swarm in {folder} is reached from this machine only: start it where there is a network, with "
-            "swarm.listen=[/ip4/0.0.0.0/tcp/0], or name the address that others use with --address HOST"
+            "'swarm.listen=[/ip4/0.0.0.0/tcp/0]', or name the address that others use with --address HOST"
         )
     path = out or folder / "invite.yaml"
     swarm_file.write(path, replace(swarm, bootnodes=tuple(map(str, reached))))
