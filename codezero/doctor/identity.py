@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from codezero.config import LedgerKind, Network
+from codezero.config import LedgerKind, Network, checkout
 from codezero.doctor.case import Case
 from codezero.doctor.finding import Finding, error, info, ok, refusal, warning
 from codezero.errors import IdentityError
@@ -45,7 +45,7 @@ def check(case: Case) -> Iterator[Finding]:
         path = key_path(case)
         if not os.path.lexists(path):
             means = "the first start makes one, and the node is then a new peer"
-            do = "if it was somebody before: restore the key with `codezero identity import BACKUP`"
+            do = f"if it was somebody before: restore the key with `{checkout.COMMAND} identity import BACKUP`"
             yield info("identity", f"there is no key {path} yet", means, do)
             return
         found = key.load(path)
@@ -54,7 +54,7 @@ def check(case: Case) -> Iterator[Finding]:
         if exposed is not None:
             yield warning("identity", exposed, "they can take part as this peer, and earn in its name", "")
         yield from _others(case, path, found.peer_id)
-        do = "codezero identity export backup.pem"
+        do = f"{checkout.COMMAND} identity export backup.pem"
         yield info("backup", f"{path} is the only copy that this machine knows of", do=do)
     except IdentityError as fault:
         yield refusal("identity", fault, "no node can start with this key")

@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any
 
 from codezero import __version__
-from codezero.config import NodeConfig, swarm_file
+from codezero.config import NodeConfig, checkout, swarm_file
 from codezero.config.swarm_file import SwarmFile, quoted
 from codezero.identity import key as identity
 from codezero.launch import cards, hosting
@@ -147,8 +147,8 @@ def _header(options: UpOptions, swarm: SwarmFile, gpus: Sequence[Gpu], each: str
         f"codezero {__version__}: swarm '{swarm.name}' with {nodes}{on}, {each}",
         f"bootnode: {swarm.bootnodes[0]}",
         f"logs: {folder}/node-1/output.log has all that a node prints, {folder}/node-1/logs/ its rounds; so for each",
-        f"watch: codezero status --watch {folder}, or codezero dashboard {folder} in a browser",
-        f"invite other machines: codezero swarm invite --folder {folder}",
+        f"watch: {checkout.COMMAND} status --watch {folder}, or {checkout.COMMAND} dashboard {folder} in a browser",
+        f"invite other machines: {checkout.COMMAND} swarm invite --folder {folder}",
         "stop: Ctrl-C, again to stop at once; the same command continues where it stopped",
     ]
 

@@ -102,4 +102,6 @@ def test_pip_does_not_take_the_cpu_build_for_the_one_with_cuda():
 
 def wanted_torch(folder, machine):
     command = f"set -euo pipefail; source {ROOT}/scripts/setup.sh; uname() {{ echo Linux; }}; {machine}; wanted_torch"
-    return subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True, timeout=60).stdout.strip()
+    return subprocess.run(
+        ["bash", "-c", command], cwd=folder, capture_output=True, text=True, timeout=60
+    ).stdout.strip()

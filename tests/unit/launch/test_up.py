@@ -614,7 +614,7 @@ def test_an_invitation_has_the_addresses_for_other_machines(tmp_path, capsys):
     assert invited(tmp_path) == made_swarm(4001, "192.168.1.5", "198.41.0.4")
     told = capsys.readouterr().out
     assert "/ip4/192.168.1.5/tcp/4001/p2p/Qm" in told
-    assert "run there: codezero run swarm=invite.yaml" in told
+    assert "run there: ./run_rl_swarm.sh --join invite.yaml, or .venv/bin/codezero run swarm=invite.yaml" in told
     assert "for machines elsewhere forward the port" not in told
     assert load_config([f"swarm={tmp_path}/invite.yaml"]).swarm.name == "home"
 
