@@ -67,7 +67,7 @@ class Guard:
             except Exception:  # the outermost boundary: a page that fails must neither end the server nor say why
                 logger.error(
                     "a page failed; nodes and other pages continue. Nothing has to be done; please report this\n%s",
-                    printable(traceback.format_exc()),
+                    "\n".join(map(printable, traceback.format_exc().split("\n"))),
                 )
                 if not answer.begun:
                     await answer.text(500, FAILED)
