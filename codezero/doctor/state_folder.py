@@ -117,7 +117,7 @@ def _checkpoints(folder: Path, role: str, is_held: bool) -> Iterator[Finding]:
         return
     age_s = time.time() - whole[0].stat().st_mtime
     if faults:
-        do = "look at the disk (`dmesg`): the node itself leaves none half written"
+        do = "look at the disk and at the log of the system: the node itself leaves none half written"
         yield warning(name, f"damaged: {listed}", f"the node continues from {whole[0].name}", do)
     yield ok(name, f"the newest whole one is {whole[0].name}, saved {span(age_s)} ago")
     leftovers = list(folder.glob(".saving-*"))

@@ -19,6 +19,7 @@ from codezero.doctor.finding import Finding, error, info, ok, warning
 from codezero.errors import ConfigError
 from codezero.launch import hosting
 from codezero.rollouts import rollout_file
+from codezero.runtime.kernel import IS_LINUX
 from codezero.tasks.known import rule
 
 CONNECT_S = 4.0
@@ -165,7 +166,8 @@ def _listen(address: Multiaddr, is_running: bool) -> Finding:
     why = hosting.why_taken(address)
     if why is None:
         return ok("swarm.listen", f"{address} is free")
-    do = "stop the program that has it (see `processes` here, or `ss -ltnp`), or give another port"
+    lists = "ss -ltnp" if IS_LINUX else "lsof -nP -iTCP -sTCP:LISTEN"
+    do = f"stop the program that has it (see `processes` here, or `{lists}`), or give another port"
     return error("swarm.listen", why, "the p2p daemon does not start", do)
 
 
