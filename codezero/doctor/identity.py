@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from codezero.config import LedgerKind, Network, checkout
+from codezero.config import Network, checkout
 from codezero.doctor.case import Case
 from codezero.doctor.finding import Finding, error, info, ok, refusal, warning
 from codezero.errors import IdentityError
@@ -19,13 +19,12 @@ from codezero.views.runs import ROLES, folder_of
 
 def needs_key(case: Case) -> bool:
     """Returns whether a node with this configuration needs a key, by the rule of `network.join`."""
-    ledger = case.config.ledger
-    return case.config.swarm.network is not Network.none or ledger.kind is not LedgerKind.local or ledger.path != ""
+    return case.config.swarm.network is not Network.none or case.config.ledger.is_shared
 
 
 def key_path(case: Case) -> Path:
     """Returns the absolute path of the node's key. Raises IdentityError as `keyfile.identity_path` does."""
-    return keyfile.identity_path(case.config.swarm.identity_path or case.environment.get("IDENTITY_PATH")).absolute()
+    return keyfile.identity_path(case.config.swarm.identity_path).absolute()
 
 
 def load(case: Case) -> Identity | None:

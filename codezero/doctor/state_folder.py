@@ -21,7 +21,7 @@ from codezero.observe.status import Status, read_status
 from codezero.proposals import BatchReport
 from codezero.reports import CasesReport, RoundReport
 from codezero.runtime import state
-from codezero.runtime.amounts import gib, span
+from codezero.runtime.amounts import gib, span, utc
 from codezero.runtime.database import read_only
 from codezero.runtime.entries import entries
 from codezero.views.runs import PROPOSER, REPORTS, SOLVER, JsonLines, folder_of, log_name
@@ -168,17 +168,13 @@ def _log(name: str, path: Path) -> Iterator[Finding]:
         last = failures[-1]
         means = "it ended the node, or a part of it"
         do = f"see the lines before it in {path}, and docs/troubleshooting.md"
-        yield warning(name, f"last failure at {_utc(last.at_s)}: {(last.raised or last.text)[:_SHOWN]}", means, do)
+        yield warning(name, f"last failure at {utc(last.at_s)}: {(last.raised or last.text)[:_SHOWN]}", means, do)
     if warnings:
         last = warnings[-1]
         count = f"{len(warnings)} warning{'s' * (len(warnings) != 1)}"
-        yield info(name, f"{count} recently in {path}; the last at {_utc(last.at_s)}: {last.text[:_SHOWN]}")
+        yield info(name, f"{count} recently in {path}; the last at {utc(last.at_s)}: {last.text[:_SHOWN]}")
     elif not failures:
         yield ok(name, f"no recent failure or warning in {path}")
-
-
-def _utc(at_s: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at_s))
 
 
 def check_rounds(case: Case) -> Iterator[Finding]:

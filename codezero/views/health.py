@@ -26,14 +26,14 @@ def check(folders: Sequence[Path], within_s: float) -> list[str]:
     Raises StateError if none runs there, or one has finished nothing for `within_s` seconds.
     """
     lines = []
-    for name, folder, pid, runs in (found for folder in folders for found in _at_work(folder)):
-        age_s = max(0.0, time.time() - _worked_at_s(folder / f"{name}.lock", runs))
+    for name, its, pid, runs in (found for folder in folders for found in _at_work(folder)):
+        age_s = max(0.0, time.time() - _worked_at_s(its / f"{name}.lock", runs))
         if age_s > within_s:
             raise StateError(
-                f"the {name} in {folder} (process {pid}) has finished nothing for {age_s:.0f} s, more than "
+                f"the {name} in {its} (process {pid}) has finished nothing for {age_s:.0f} s, more than "
                 f"{within_s:.0f} s: see its log, or allow it more with --within"
             )
-        lines.append(f"the {name} in {folder} (process {pid}) went on {age_s:.0f} s ago")
+        lines.append(f"the {name} in {its} (process {pid}) went on {age_s:.0f} s ago")
     if not lines:
         raise StateError(f"no node runs in {' or '.join(map(str, folders))}: start it, or name its state folder")
     return lines
