@@ -90,7 +90,7 @@ def test_what_a_node_logs_is_found_again_in_either_format(tmp_path, log_format):
         raise ValueError("of a bug")
     except ValueError as bug:
         logs.log_end(bug)
-    assert "UTC: ValueError: of a bug" in told(state_folder.check_log(case_of(tmp_path)), "warning")[0]
+    assert "Z: ValueError: of a bug" in told(state_folder.check_log(case_of(tmp_path)), "warning")[0]
 
 
 def test_a_log_with_the_zeros_of_a_power_cut_is_read(tmp_path):
