@@ -3,6 +3,7 @@
 
 TORCH_VERSION=2.13.0
 TORCH_CPU_INDEX=https://download.pytorch.org/whl/cpu
+TORCH_WITH_CUDA="torch==$TORCH_VERSION,!=$TORCH_VERSION+cpu" # pip takes the CPU build for torch==X.Y.Z too
 SILENCE_S=20
 
 fail() {
@@ -23,7 +24,7 @@ find_python() {
   fail "no Python from 3.10 to 3.13 found: install one, or name it as PYTHON=/path/to/python"
 }
 
-has_nvidia_gpu() { command -v nvidia-smi >/dev/null && nvidia-smi -L 2>/dev/null | grep -q '^GPU'; }
+has_nvidia_gpu() { [[ "$(nvidia-smi -L 2>/dev/null)" == GPU* ]]; }
 
 wants_cpu_only() {
   case "$(printf %s "${CPU_ONLY:-}" | tr '[:upper:]' '[:lower:]')" in 1 | y | yes | true) return 0 ;; *) return 1 ;; esac
@@ -55,25 +56,33 @@ pip_install() {
     done
 }
 
-# The default torch of Linux brings gigabytes of CUDA; a machine without an NVIDIA GPU gets the CPU build instead.
-install_torch() {
+# Prints the torch to install. The default one of Linux brings gigabytes of CUDA; a machine without an NVIDIA GPU gets the
+# CPU build instead, unless it has the other one already, which needs no GPU.
+wanted_torch() {
   if [ -n "${TORCH:-}" ]; then
-    pip_install "$TORCH"
-  elif [ "$(uname -s)" != Linux ] || { ! wants_cpu_only && has_nvidia_gpu; }; then
-    pip_install "torch==$TORCH_VERSION"
+    printf '%s\n' "$TORCH"
+  elif [ "$(uname -s)" != Linux ] || grep -qsF "$TORCH_WITH_CUDA" .venv/installed ||
+    { ! wants_cpu_only && has_nvidia_gpu; }; then
+    printf '%s\n' "$TORCH_WITH_CUDA"
   else
-    pip_install "torch==$TORCH_VERSION+cpu" 2>/dev/null ||
-      pip_install "torch==$TORCH_VERSION+cpu" --index-url "$TORCH_CPU_INDEX" ||
-      fail "cannot get the CPU build of torch $TORCH_VERSION for $(.venv/bin/python -V): check the connection to" \
-        "$TORCH_CPU_INDEX and start the same command again; if it has none for this Python, remove .venv and try another" \
-        "with PYTHON=..., or choose yourself with TORCH=torch"
+    printf '%s\n' "torch==$TORCH_VERSION+cpu"
   fi
+}
+
+install_torch() {
+  case "$1" in
+    *+cpu) pip_install "$1" 2>/dev/null || pip_install "$1" --index-url "$TORCH_CPU_INDEX" ;;
+    *) pip_install "$1" ;;
+  esac || fail "cannot get $1 for $(.venv/bin/python -V): check the connection (the CPU build is at $TORCH_CPU_INDEX)" \
+    "and start the same command again; if there is none for this Python, remove .venv and try another with PYTHON=...," \
+    "or choose yourself with TORCH=torch"
 }
 
 # set_up_venv [EXTRA]: makes .venv and installs the package, unless the same was installed before.
 set_up_venv() {
-  local extra=${1:-} python stamp
-  stamp="$(cat pyproject.toml scripts/constraints.txt | cksum) $PWD ${TORCH:-$TORCH_VERSION}"
+  local extra=${1:-} python stamp torch
+  torch=$(wanted_torch)
+  stamp="$(cat pyproject.toml scripts/constraints.txt | cksum) $PWD $torch"
   if [ -x .venv/bin/codezero ] && [ "$(cat ".venv/installed${extra:+-$extra}" 2>/dev/null)" = "$stamp" ]; then
     return
   fi
@@ -88,7 +97,7 @@ set_up_venv() {
     "minutes after that, and is told here" >&2
   # The pip that Python brings tells a download that broke off as packages that somebody tampered with; this one resumes it.
   pip_install 'pip>=25.2,<27' >/dev/null 2>&1 || true
-  install_torch >&2
+  install_torch "$torch" >&2
   pip_install --constraint scripts/constraints.txt --editable ".${extra:+[$extra]}" >&2 ||
     fail "installation failed, see the messages above (a download that broke off may be told as a wrong hash): check the" \
       "connection and start the same command again, which goes on with what pip has kept"

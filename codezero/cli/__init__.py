@@ -27,7 +27,7 @@ from codezero.cli import (
     verify,
     wallet,
 )
-from codezero.cli.options import add_command, add_stop_with_parent
+from codezero.cli.options import add_command, add_stop_with_parent, heavy_imports
 from codezero.config import checkout
 from codezero.errors import OUTAGE, CodezeroError, is_outage
 from codezero.runtime.logs import log_end
@@ -109,12 +109,9 @@ def _run(options: argparse.Namespace) -> int:
         print(explain(config), end="")
         return 0
     from codezero.runtime.console import Console
-    from codezero.runtime.logs import quiet_libraries
-    from codezero.runtime.memory import imports_that_stay
 
     Console().line(f"codezero {__version__}")  # printed first, since the imports below take seconds
-    quiet_libraries()
-    with imports_that_stay():
+    with heavy_imports():
         from codezero.node import run_node
 
     return run_node(config)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -90,6 +90,17 @@ def number(convert: Callable[[str], Any], check: Callable[[Any], bool], wanted: 
         return value
 
     return parse
+
+
+@contextmanager
+def heavy_imports() -> Iterator[None]:
+    """Has heavy modules imported inside it: their libraries are quiet, and their objects stay."""
+    from codezero.runtime.logs import quiet_libraries
+    from codezero.runtime.memory import imports_that_stay
+
+    quiet_libraries()
+    with imports_that_stay():
+        yield
 
 
 def runs_in(folders: Sequence[Path], most: int | None = None) -> list[Run]:

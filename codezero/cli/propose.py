@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from codezero.cli.options import Commands, add_command, add_stop_with_parent
+from codezero.cli.options import Commands, add_command, add_stop_with_parent, heavy_imports
 
 _EXAMPLES = """\
 examples:
@@ -34,13 +34,10 @@ def add_commands(commands: Commands) -> None:
 
 def _propose(options: argparse.Namespace) -> int:
     from codezero.config.load import load_config
-    from codezero.runtime.logs import quiet_libraries
-    from codezero.runtime.memory import imports_that_stay
 
     batches = [] if options.batches is None else [f"proposer.batches={options.batches}"]
     config = load_config([*options.settings, *batches])
-    quiet_libraries()
-    with imports_that_stay():
+    with heavy_imports():
         from codezero.proposer.node import run_proposer
 
     return run_proposer(config, Path(options.out).expanduser() if options.out else None)

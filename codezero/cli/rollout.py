@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from codezero.cli.options import Commands, add_command, add_group, port
+from codezero.cli.options import Commands, add_command, add_group, heavy_imports, port
 
 PORT = 7070
 _EXAMPLES = """\
@@ -32,13 +32,10 @@ def add_commands(commands: Commands) -> None:
 def _serve(options: argparse.Namespace) -> int:
     from codezero.config.load import load_config
     from codezero.runtime.console import Console
-    from codezero.runtime.logs import quiet_libraries
-    from codezero.runtime.memory import imports_that_stay
 
     config = load_config(options.settings)
     Console().line("codezero rollout server starts")  # printed first, since the imports below take seconds
-    quiet_libraries()
-    with imports_that_stay():
+    with heavy_imports():
         from codezero.rollouts.build import run_server
         from codezero.rollouts.serve import ServeOptions
 

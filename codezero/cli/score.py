@@ -6,7 +6,7 @@ import argparse
 import sys
 from functools import partial
 
-from codezero.cli.options import INTERRUPTED, Commands, add_command
+from codezero.cli.options import INTERRUPTED, Commands, add_command, heavy_imports
 
 _EXAMPLES = """\
 each input line is a JSON object with question, tests (text or a list of texts), source (mbpp, code_contests, builtin,
@@ -38,12 +38,9 @@ def add_commands(commands: Commands) -> None:
 def _score(options: argparse.Namespace) -> int:
     from codezero.config.load import load_config
     from codezero.runtime.console import Console
-    from codezero.runtime.logs import quiet_libraries
-    from codezero.runtime.memory import imports_that_stay
 
-    quiet_libraries()
     config = load_config(options.settings)
-    with imports_that_stay():
+    with heavy_imports():
         from codezero.evaluate.build import evaluator_alone
         from codezero.evaluate.score_file import score_file
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from codezero.cli.options import Commands, add_command, add_stop_with_parent
+from codezero.cli.options import Commands, add_command, add_stop_with_parent, heavy_imports
 
 _EXAMPLES = """\
 examples:
@@ -35,13 +35,10 @@ def add_commands(commands: Commands) -> None:
 
 def _verify(options: argparse.Namespace) -> int:
     from codezero.config.load import load_config
-    from codezero.runtime.logs import quiet_libraries
-    from codezero.runtime.memory import imports_that_stay
 
     batches = [] if options.batches is None else [f"verifier.batches={options.batches}"]
     config = load_config([*options.settings, *batches])
-    quiet_libraries()
-    with imports_that_stay():
+    with heavy_imports():
         from codezero.verifier.node import run_verifier
 
     return run_verifier(config)

@@ -16,6 +16,8 @@ CONSTRAINTS = (ROOT or _PACKAGE) / "scripts" / "constraints.txt"
 """The file with the versions of packages that codezero was tested with."""
 START = "./run_rl_swarm.sh" if ROOT else "codezero start"
 """The command that starts a node."""
+COMMAND = ".venv/bin/codezero" if ROOT else "codezero"
+"""The command line, as messages tell the user to give it."""
 INSTALL_AGAIN = (
     "remove .venv/installed and start ./run_rl_swarm.sh, which installs what was tried"
     if ROOT

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from eth_account.signers.local import LocalAccount
 
+from codezero.config import checkout
 from codezero.config.multiaddr import Multiaddr
 from codezero.devchain import folder
 from codezero.devchain.client import ChainClient, checksummed
@@ -48,8 +49,8 @@ def deploy(path: Path, rpc_url: str | None, stages: int, console: Console) -> No
         console.line(f"the coordinator is at {address} already, owned by {client.address}")
     console.line(f"use it: ledger=wallet ledger.rpc_url={client.rpc_url} ledger.contract_address={address} \\")
     console.line(f"  ledger.chain_id={chain.chain_id}")
-    console.line(f"give a node's wallet money for gas: codezero chain fund ADDRESS --folder {path}")
-    console.line(f"let the rounds advance: codezero chain tick --every 60s --folder {path}")
+    console.line(f"give a node's wallet money for gas: {checkout.COMMAND} chain fund ADDRESS --folder {path}")
+    console.line(f"let the rounds advance: {checkout.COMMAND} chain tick --every 60s --folder {path}")
 
 
 def fund(path: Path, rpc_url: str | None, addresses: Sequence[str], amount: str, console: Console) -> None:

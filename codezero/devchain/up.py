@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from codezero.config import checkout
 from codezero.config.multiaddr import is_loopback
 from codezero.devchain import anvil, folder
 from codezero.devchain.folder import FUNDS_WEI, ChainFolder
@@ -91,7 +92,7 @@ def introduction(chain: ChainFolder, host: str) -> list[str]:
     lines = [
         f"chain {chain.chain_id} ready at {chain.rpc_url} (kept in {chain.path})",
         f"{folder.NUM_ACCOUNTS} accounts with {FUNDS_WEI // ETHER} ETH each: keys in {chain.path}/accounts.json",
-        f"deploy the coordinator: codezero chain deploy --folder {chain.path}",
+        f"deploy the coordinator: {checkout.COMMAND} chain deploy --folder {chain.path}",
         "stop: Ctrl-C; the same command continues where it stopped",
     ]
     if not is_loopback(host):

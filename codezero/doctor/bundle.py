@@ -35,6 +35,7 @@ from codezero.observe.probes import NODE, PAIR, ProbeReport
 from codezero.observe.status import Status
 from codezero.proposals import BatchReport
 from codezero.reports import CasesReport, RoundReport
+from codezero.runtime.amounts import utc
 from codezero.views.runs import ROLES, log_name
 
 if TYPE_CHECKING:
@@ -160,8 +161,7 @@ def _small(path: Path) -> str:
 def _versions() -> str:
     packages = {found.metadata["Name"]: found.version for found in metadata.distributions() if found.metadata["Name"]}
     system = {"codezero": checkout.version(), "python": platform.python_version(), "system": platform.platform()}
-    made = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    return json.dumps({**system, "made_at": made, "packages": dict(sorted(packages.items()))}, indent=1)
+    return json.dumps({**system, "made_at": utc(time.time()), "packages": dict(sorted(packages.items()))}, indent=1)
 
 
 def _outbox(path: Path) -> str:

@@ -77,9 +77,9 @@ def lines(findings: Sequence[Finding], coloured: bool = False) -> list[str]:
         mark = f"{_MARKS[finding.severity]:<5}"
         if coloured:
             mark = f"\x1b[{_COLOURS[finding.severity]}m{mark}\x1b[0m"
-        shown.append(f"{mark}  {_line(finding.name):<{width}}  {_line(finding.found)}")
+        shown.append(f"{mark}  {printable(finding.name):<{width}}  {printable(finding.found)}")
         below = [text for text in (finding.means, f"do: {finding.do}" if finding.do else "") if text]
-        shown += [" " * (9 + width) + _line(text) for text in below]
+        shown += [" " * (9 + width) + printable(text) for text in below]
     return [*shown, summary(findings)]
 
 
@@ -89,14 +89,10 @@ def summary(findings: Sequence[Finding]) -> str:
     for severity, word in ((Severity.ERROR, "error"), (Severity.WARNING, "warning")):
         names = [finding.name for finding in findings if finding.severity is severity]
         if names:
-            parts.append(f"{len(names)} {word}{'s' * (len(names) != 1)} ({_line(', '.join(dict.fromkeys(names)))})")
+            parts.append(f"{len(names)} {word}{'s' * (len(names) != 1)} ({printable(', '.join(dict.fromkeys(names)))})")
     return " and ".join(parts) or "nothing is wrong"
 
 
 def as_json(findings: Sequence[Finding], **more: Any) -> str:
     listed = [{**asdict(finding), "severity": finding.severity.value} for finding in findings]
     return json.dumps({**more, "exit_code": exit_code(findings), "findings": listed}, indent=2)
-
-
-def _line(text: str) -> str:
-    return printable(text).replace("\n", "\\n")

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from codezero.config import LedgerKind, Network
+from codezero.config import Network, checkout
 from codezero.doctor.case import Case
 from codezero.doctor.finding import Finding, error, info, ok, refusal, warning
 from codezero.errors import IdentityError
@@ -19,13 +19,12 @@ from codezero.views.runs import ROLES, folder_of
 
 def needs_key(case: Case) -> bool:
     """Returns whether a node with this configuration needs a key, by the rule of `network.join`."""
-    ledger = case.config.ledger
-    return case.config.swarm.network is not Network.none or ledger.kind is not LedgerKind.local or ledger.path != ""
+    return case.config.swarm.network is not Network.none or case.config.ledger.is_shared
 
 
 def key_path(case: Case) -> Path:
     """Returns the absolute path of the node's key. Raises IdentityError as `keyfile.identity_path` does."""
-    return keyfile.identity_path(case.config.swarm.identity_path or case.environment.get("IDENTITY_PATH")).absolute()
+    return keyfile.identity_path(case.config.swarm.identity_path).absolute()
 
 
 def load(case: Case) -> Identity | None:
@@ -45,7 +44,7 @@ def check(case: Case) -> Iterator[Finding]:
         path = key_path(case)
         if not os.path.lexists(path):
             means = "the first start makes one, and the node is then a new peer"
-            do = "if it was somebody before: restore the key with `codezero identity import BACKUP`"
+            do = f"if it was somebody before: restore the key with `{checkout.COMMAND} identity import BACKUP`"
             yield info("identity", f"there is no key {path} yet", means, do)
             return
         found = key.load(path)
@@ -54,7 +53,7 @@ def check(case: Case) -> Iterator[Finding]:
         if exposed is not None:
             yield warning("identity", exposed, "they can take part as this peer, and earn in its name", "")
         yield from _others(case, path, found.peer_id)
-        do = "codezero identity export backup.pem"
+        do = f"{checkout.COMMAND} identity export backup.pem"
         yield info("backup", f"{path} is the only copy that this machine knows of", do=do)
     except IdentityError as fault:
         yield refusal("identity", fault, "no node can start with this key")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from codezero.config import Network
+from codezero.config import Network, checkout
 from codezero.doctor.case import Case
 from codezero.doctor.finding import Finding, error, info, ok, refusal, warning
 from codezero.errors import ModelError
@@ -145,7 +145,7 @@ def _space_for_weights(case: Case) -> Iterator[Finding]:
         return
     if states.get(known.name) is ModelState.DAMAGED:
         found = f"{known.name} in {case.cache_dir} is damaged"
-        yield warning("weights", found, "the next start makes it again", f"codezero models pull {known.name}")
+        yield warning("weights", found, "the next start makes it again", f"{checkout.COMMAND} models pull {known.name}")
     try:
         store.require_space(known, _nearest(case.cache_dir))
     except ModelError as fault:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from codezero.config import LedgerKind, Network, TrainMethod
+from codezero.config import LedgerKind, Network, TrainMethod, checkout
 from codezero.doctor.case import Case
 from codezero.doctor.files import Unusable, text_of
 from codezero.doctor.finding import Finding, error, info, ok, refusal, warning
@@ -21,7 +21,7 @@ from codezero.observe.status import Status, read_status
 from codezero.proposals import BatchReport
 from codezero.reports import CasesReport, RoundReport
 from codezero.runtime import state
-from codezero.runtime.amounts import gib, span
+from codezero.runtime.amounts import gib, span, utc
 from codezero.runtime.database import read_only
 from codezero.runtime.entries import entries
 from codezero.views.runs import PROPOSER, REPORTS, SOLVER, JsonLines, folder_of, log_name
@@ -117,7 +117,7 @@ def _checkpoints(folder: Path, role: str, is_held: bool) -> Iterator[Finding]:
         return
     age_s = time.time() - whole[0].stat().st_mtime
     if faults:
-        do = "look at the disk (`dmesg`): the node itself leaves none half written"
+        do = "look at the disk and at the log of the system: the node itself leaves none half written"
         yield warning(name, f"damaged: {listed}", f"the node continues from {whole[0].name}", do)
     yield ok(name, f"the newest whole one is {whole[0].name}, saved {span(age_s)} ago")
     leftovers = list(folder.glob(".saving-*"))
@@ -168,17 +168,13 @@ def _log(name: str, path: Path) -> Iterator[Finding]:
         last = failures[-1]
         means = "it ended the node, or a part of it"
         do = f"see the lines before it in {path}, and docs/troubleshooting.md"
-        yield warning(name, f"last failure at {_utc(last.at_s)}: {(last.raised or last.text)[:_SHOWN]}", means, do)
+        yield warning(name, f"last failure at {utc(last.at_s)}: {(last.raised or last.text)[:_SHOWN]}", means, do)
     if warnings:
         last = warnings[-1]
         count = f"{len(warnings)} warning{'s' * (len(warnings) != 1)}"
-        yield info(name, f"{count} recently in {path}; the last at {_utc(last.at_s)}: {last.text[:_SHOWN]}")
+        yield info(name, f"{count} recently in {path}; the last at {utc(last.at_s)}: {last.text[:_SHOWN]}")
     elif not failures:
         yield ok(name, f"no recent failure or warning in {path}")
-
-
-def _utc(at_s: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at_s))
 
 
 def check_rounds(case: Case) -> Iterator[Finding]:
@@ -244,7 +240,7 @@ def check_outbox(case: Case) -> Iterator[Finding]:
     found += f" ({oldest.last_error[:_SHOWN]})" if oldest.last_error else ""
     if waits_s > 600 or trouble:
         means = "nothing is lost: they are sent while the node runs, once what keeps them is gone"
-        do = "see `chain`, `account` and `sign-in app` here; `codezero status` lists them all"
+        do = f"see `chain`, `account` and `sign-in app` here; `{checkout.COMMAND} status` lists them all"
         yield warning("rewards", found + trouble, means, do)
     else:
         yield info("rewards", found)

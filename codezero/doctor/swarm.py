@@ -19,6 +19,7 @@ from codezero.doctor.finding import Finding, error, info, ok, warning
 from codezero.errors import ConfigError
 from codezero.launch import hosting
 from codezero.rollouts import rollout_file
+from codezero.runtime.kernel import IS_LINUX
 from codezero.tasks.known import rule
 
 CONNECT_S = 4.0
@@ -153,7 +154,7 @@ def check_ports(case: Case) -> Iterator[Finding]:
         with suppress(ValueError):
             if (address := Multiaddr.parse(text)).port not in ports:
                 found = f"{address} is announced, and swarm.listen takes a free port"
-                do = f"listen on a fixed port, as swarm.listen=[/ip4/0.0.0.0/tcp/{address.port}], and forward to it"
+                do = f"listen on a fixed port, as 'swarm.listen=[/ip4/0.0.0.0/tcp/{address.port}]', and forward to it"
                 yield warning("swarm.announce", found, "others dial a port on which nobody listens", do)
 
 
@@ -165,7 +166,8 @@ def _listen(address: Multiaddr, is_running: bool) -> Finding:
     why = hosting.why_taken(address)
     if why is None:
         return ok("swarm.listen", f"{address} is free")
-    do = "stop the program that has it (see `processes` here, or `ss -ltnp`), or give another port"
+    lists = "ss -ltnp" if IS_LINUX else "lsof -nP -iTCP -sTCP:LISTEN"
+    do = f"stop the program that has it (see `processes` here, or `{lists}`), or give another port"
     return error("swarm.listen", why, "the p2p daemon does not start", do)
 
 

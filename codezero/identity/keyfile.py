@@ -10,6 +10,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from codezero.config import checkout
 from codezero.errors import IdentityError, told_as
 from codezero.identity.key import Identity
 from codezero.identity.names import animal_name
@@ -32,7 +33,7 @@ def backup_reminder(identity: Identity, path: Path) -> str:
     named = "" if str(path) == DEFAULT_PATH else f" --path {shlex.quote(str(path))}"
     return (
         f"{path} is the new key of this node, peer {identity.peer_id} ({animal_name(identity.peer_id)}): back it up "
-        f"with `codezero identity export backup.pem{named}`; without it the node starts as a new peer"
+        f"with `{checkout.COMMAND} identity export backup.pem{named}`; without it the node starts as a new peer"
     )
 
 

@@ -30,7 +30,8 @@ from codezero.runtime.console import Console
 
 READY_S = 60.0
 """Seconds that a started app has to answer its first request."""
-_BUILD_TIMEOUT_S = 1800
+BUILD_S = 1800.0
+"""Seconds that npm may take to install or to build."""
 _ANSWER_S = 10.0
 _MAX_ANSWER = 64 * 1024
 _BUILDING = ".building"
@@ -172,14 +173,17 @@ class SignInApp:
         with self._place.log.open("ab") as log:
             process = self._spawn([*node.npm, *arguments], log.fileno())
             try:
-                code = process.wait(_BUILD_TIMEOUT_S)
+                ended = f"exit code {process.wait(BUILD_S)}"
+            except subprocess.TimeoutExpired:
+                _kill_group(process)
+                ended = f"not done after {BUILD_S / 60:.0f} minutes"
             except BaseException:
                 _kill_group(process)
                 raise
-        if code:
+        if ended != "exit code 0":
             raise LedgerError(
-                f"{what} the sign-in app failed (npm {arguments[0]}, exit code {code}): see the end of "
-                f"{self._place.log}, or take a local wallet with --sign-in wallet"
+                f"{what} the sign-in app failed (npm {arguments[0]}, {ended}): see the end of {self._place.log}, or "
+                "take a local wallet with --sign-in wallet"
             )
 
     def _start(self) -> None:

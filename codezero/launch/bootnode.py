@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from codezero.config import LedgerKind, Network, Reach, SwarmConfig, swarm_file
+from codezero.config import LedgerKind, Network, Reach, SwarmConfig, checkout, swarm_file
 from codezero.config.load import load_config
 from codezero.config.multiaddr import Multiaddr
 from codezero.config.swarm_file import SwarmFile
@@ -55,10 +55,12 @@ def run_bootnode(
         for address in link.addresses:
             console.line(f"bootnode {link.peer_id} listening on {address}")
         if invite is None:
-            console.line(f"join with: codezero run swarm={network.value} swarm.bootnodes=[ADDRESS], one of these")
+            console.line(
+                f"join with: {checkout.COMMAND} run swarm={network.value} 'swarm.bootnodes=[ADDRESS]', one of these"
+            )
         else:
             swarm_file.write(invite, _swarm(config, link.peer_id, link.addresses))
-            console.line(f"join with: codezero run swarm={invite}")
+            console.line(f"join with: {checkout.COMMAND} run swarm={invite}")
         seen = 0
         while not asked.wait(STATUS_S):
             link.check()

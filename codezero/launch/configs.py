@@ -6,6 +6,7 @@ a container, they are those of the package.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import time
@@ -19,12 +20,14 @@ from codezero.launch.terminal import is_on
 from codezero.runtime.console import Console
 
 RESET_ENV = "CODEZERO_RESET_CONFIG"
+_NOTE = ".shipped"
+"""The name of a file with the hashes of what releases have shipped: such a file is nobody's edit, and is renewed."""
 _MOST_TOLD = 10
 
 
 def settle(environment: Mapping[str, str], console: Console) -> None:
-    """Copies missing files into the user's folder and prints which others differ from the shipped ones; with
-    CODEZERO_RESET_CONFIG=1 it backs those up and restores the shipped ones.
+    """Copies files that are missing or of an earlier release into the user's folder and prints which others differ from
+    the shipped ones; with CODEZERO_RESET_CONFIG=1 it backs those up and restores the shipped ones.
 
     Raises ConfigError: the variable has an impossible value, or the folder cannot be written.
     """
@@ -51,7 +54,7 @@ def edited() -> dict[str, str] | None:
     if shipped is None:
         return None
     differ, missing = _compared(folder, shipped)
-    return differ | dict.fromkeys(missing, "missing")
+    return differ | dict.fromkeys(missing, "missing, or of an earlier release")
 
 
 def _settle(folder: Path, shipped: Mapping[str, bytes], resets: bool, console: Console) -> None:
@@ -70,14 +73,26 @@ def _settle(folder: Path, shipped: Mapping[str, bytes], resets: bool, console: C
     for name in [*missing, *(edited if resets else ())]:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(shipped[name])
+    if folder != checkout.CONFIGS and os.access(folder, os.W_OK):
+        (folder / _NOTE).write_text("\n".join(sorted(_noted(folder) | set(map(_hash, shipped.values())))))
 
 
 def _compared(folder: Path, shipped: Mapping[str, bytes]) -> tuple[dict[str, str], list[str]]:
     """Returns how each file that was edited differs from the shipped one, by its name, and the names of those that are
-    missing."""
-    own = {name: (folder / name).read_bytes() for name in shipped if (folder / name).is_file()}
-    differ = {name: _difference(shipped[name], found) for name, found in own.items() if found != shipped[name]}
+    missing or of an earlier release."""
+    noted = _noted(folder)
+    found = {name: (folder / name).read_bytes() for name in shipped if (folder / name).is_file()}
+    own = {name: content for name, content in found.items() if content == shipped[name] or _hash(content) not in noted}
+    differ = {name: _difference(shipped[name], content) for name, content in own.items() if content != shipped[name]}
     return differ, [name for name in shipped if name not in own]
+
+
+def _noted(folder: Path) -> set[str]:
+    return set((folder / _NOTE).read_text().split()) if (folder / _NOTE).exists() else set()
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def _shipped(folder: Path) -> dict[str, bytes] | None:

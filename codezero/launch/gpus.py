@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from codezero import __version__
-from codezero.config import Network, NodeConfig
+from codezero.config import Network, NodeConfig, checkout
 from codezero.config.load import load_config
 from codezero.config.swarm_file import quoted
 from codezero.identity import keyfile
@@ -64,7 +64,8 @@ def run_on_gpus(
             f"codezero {__version__}: a node on each of GPU {', '.join(gpu.number for gpu in gpus)}, "
             f"{threads} thread{'s' * (threads > 1)} each; keys, state and logs in {options.folder}/gpu-*"
         )
-        console.line(f"watch: codezero status --watch {options.folder}, or codezero dashboard {options.folder}")
+        looks = [f"{checkout.COMMAND} {what} {options.folder}" for what in ("status --watch", "dashboard")]
+        console.line(f"watch: {', or '.join(looks)}")
         with Supervisor(console, environment=environment_of(environment, threads), kept_open=[lock]) as supervisor:
             for number, gpu in enumerate(gpus):
                 home = options.folder / f"gpu-{gpu.number}"

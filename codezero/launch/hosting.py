@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from codezero.config import NodeConfig, TasksConfig, swarm_file
+from codezero.config import NodeConfig, TasksConfig, checkout, swarm_file
 from codezero.config.multiaddr import Multiaddr
 from codezero.config.swarm_file import MAX_BOOTNODES, SwarmFile, SwarmTasks
 from codezero.errors import ConfigError, NetworkError
@@ -125,7 +125,9 @@ def invite(folder: Path, out: Path | None, host: str | None, console: Console) -
     """
     swarm = read_swarm(folder)
     if swarm is None:
-        raise ConfigError(f"there is no swarm in {folder}: start one with codezero swarm up --folder {folder}")
+        raise ConfigError(
+            f"there is no swarm in {folder}: start one with {checkout.COMMAND} swarm up --folder {folder}"
+        )
     own = [Multiaddr.parse(text) for text in swarm.bootnodes]
     if host is not None:
         try:
@@ -137,14 +139,15 @@ def invite(folder: Path, out: Path | None, host: str | None, console: Console) -
     if not reached:
         raise ConfigError(
             f"the swarm in {folder} is reached from this machine only: start it where there is a network, with "
-            "swarm.listen=[/ip4/0.0.0.0/tcp/0], or name the address that others use with --address HOST"
+            "'swarm.listen=[/ip4/0.0.0.0/tcp/0]', or name the address that others use with --address HOST"
         )
     path = out or folder / "invite.yaml"
     swarm_file.write(path, replace(swarm, bootnodes=tuple(map(str, reached))))
     console.line(f"{path} invites to the swarm '{swarm.name}' through")
     for address in reached:
         console.line(f"  {address}")
-    console.line(f"copy it to another machine and run there: codezero run swarm={path.name}")
+    joins = f"{checkout.START} --join {path.name}, or {checkout.COMMAND} run swarm={path.name}"
+    console.line(f"copy it to another machine and run there: {joins}")
     console.line(f"that machine must be able to reach port {reached[0].port} of this one while the swarm is up")
     if all(address.ip is not None and address.ip.is_private for address in reached):
         console.line(

@@ -16,9 +16,8 @@ from codezero.config.load import explain, load_config
 from codezero.config.swarm_file import quoted
 from codezero.errors import ConfigError
 from codezero.identity import keyfile
-from codezero.launch import configs, hosting
+from codezero.launch import cards, configs, hosting
 from codezero.launch.app import AppPlace, SignInApp
-from codezero.launch.cards import model_for
 from codezero.launch.child import ChildProgram
 from codezero.launch.choices import HUB_TOKEN_ENV, TOKEN_ENV, Choices, Options, Way, choose
 from codezero.launch.gpus import GpuOptions, by_default, run_on_gpus
@@ -108,14 +107,15 @@ def _start(
         folders = [Path(config.state_dir).expanduser()]
         if gpus:
             folders = sorted(options.gpu_folder.glob("gpu-*/state"))
-        for setting in model_for(config, settings, folders, environment):
+        for setting in cards.model_for(config, settings, folders, environment):
             console.line(f"{setting}, as GPUs of 40 GiB allow or the state was begun; MODEL_NAME chooses another")
             settings.append(setting)
         if _needs_app(chosen, config):
             for_app = {name: value for name, value in others.items() if name != HUB_TOKEN_ENV}
             keys = [keyfile.identity_path(config.swarm.identity_path).absolute()]
             if gpus:
-                keys = sorted(options.gpu_folder.absolute().glob("gpu-*/swarm.pem"))
+                folder = options.gpu_folder.absolute()
+                keys = [folder / f"gpu-{gpu.number}" / "swarm.pem" for gpu in cards.chosen(gpus, config, environment)]
             settings += _sign_in(options, config, {**for_app, "NODE_KEYS": ",".join(map(str, keys))}, console, stack)
         for_node = {**others, **token}
         if config.ledger.kind is LedgerKind.wallet:

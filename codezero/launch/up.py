@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any
 
 from codezero import __version__
-from codezero.config import NodeConfig, swarm_file
+from codezero.config import NodeConfig, checkout, swarm_file
 from codezero.config.swarm_file import SwarmFile, quoted
 from codezero.identity import key as identity
 from codezero.launch import cards, hosting
@@ -70,16 +70,18 @@ def up(options: UpOptions, command: Command | None = None, prepare: Prepare = pr
         gpus = _gpus(options, config)
         swarm = describe(options, config, before, console)
         console.line("checking memory and models")
-        wanted, *fewer = choices(options, len(gpus))
+        wanted = choices(options, len(gpus))
+        sharing = [on_first(programs, len(gpus)) for programs in wanted]
         share = prepare(
             [*settings, f"state_dir={quoted(str(folder / f'{NODE}-1' / 'state'))}"],
-            [wanted, *fewer],
+            sharing,
             {**options.environment, **(gpus[0].environment if gpus else {})},
         )
-        options = replace(options, nodes=options.nodes or max(2, len(gpus)))
-        if share.programs != wanted:
-            console.line("memory does not hold what is the default, two nodes and those beside them: fewer are started")
-            options = replace(options, nodes=share.programs.nodes, proposers=share.programs.proposers)
+        held = wanted[sharing.index(share.programs)]
+        if held != wanted[0]:
+            default = f"{wanted[0].nodes} nodes and those beside them"
+            console.line(f"memory does not hold what is the default, {default}: fewer are started")
+        options = replace(options, nodes=held.nodes, proposers=held.proposers)
         swarm_file.write(hosting.swarm_path(folder), swarm)
         threads = threads_of_each(config, options.nodes + options.proposers + options.with_verifier)
         settings.append(f"model.threads={threads}")
@@ -95,19 +97,22 @@ def up(options: UpOptions, command: Command | None = None, prepare: Prepare = pr
 
 
 def choices(options: UpOptions, num_gpus: int) -> list[Programs]:
-    """Returns the programs on this machine, or on each GPU where there are several; then, unless the user has said how
-    many nodes, fewer and fewer of them, of which those are started that memory holds."""
-    on_each = num_gpus or 1
-    nodes = options.nodes or max(2, num_gpus)
+    """Returns the programs on this machine; then, unless the user has said how many nodes, fewer and fewer of them, of
+    which those are started that memory holds."""
     wanted = Programs(
-        nodes=-(-nodes // on_each),
-        proposers=-(-options.proposers // on_each),
-        verifiers=int(options.with_verifier),
+        nodes=options.nodes or max(2, num_gpus), proposers=options.proposers, verifiers=int(options.with_verifier)
     )
-    if options.nodes or num_gpus:
+    if options.nodes:
         return [wanted]
-    one = replace(wanted, nodes=1)
-    return [wanted, one, *([Programs(nodes=1)] if one == Programs(nodes=1, proposers=1) else [])]
+    found = [replace(wanted, nodes=nodes) for nodes in range(wanted.nodes, 0, -1)]
+    return [*found, *([Programs(nodes=1)] if found[-1] == Programs(nodes=1, proposers=1) else [])]
+
+
+def on_first(programs: Programs, num_gpus: int) -> Programs:
+    """Returns those of the programs that run on the first GPU, which has the most of them; all without several GPUs."""
+    kinds = [NODE] * programs.nodes + [VERIFIER] * programs.verifiers + [PROPOSER] * programs.proposers
+    its = kinds[:: num_gpus or 1]
+    return Programs(nodes=its.count(NODE), proposers=its.count(PROPOSER), verifiers=its.count(VERIFIER))
 
 
 def _gpus(options: UpOptions, config: NodeConfig) -> list[Gpu]:
@@ -147,8 +152,8 @@ def _header(options: UpOptions, swarm: SwarmFile, gpus: Sequence[Gpu], each: str
         f"codezero {__version__}: swarm '{swarm.name}' with {nodes}{on}, {each}",
         f"bootnode: {swarm.bootnodes[0]}",
         f"logs: {folder}/node-1/output.log has all that a node prints, {folder}/node-1/logs/ its rounds; so for each",
-        f"watch: codezero status --watch {folder}, or codezero dashboard {folder} in a browser",
-        f"invite other machines: codezero swarm invite --folder {folder}",
+        f"watch: {checkout.COMMAND} status --watch {folder}, or {checkout.COMMAND} dashboard {folder} in a browser",
+        f"invite other machines: {checkout.COMMAND} swarm invite --folder {folder}",
         "stop: Ctrl-C, again to stop at once; the same command continues where it stopped",
     ]
 
@@ -170,11 +175,11 @@ def _supervise(supervisor: Supervisor, options: UpOptions, gpus: Sequence[Gpu], 
         node_its = {**options.node_environment, **on_gpu(number - 1)}
         supervisor.add(program(f"{NODE}-{number}", rounds=options.rounds, environment=node_its))
     if options.with_verifier:
-        its = on_gpu(options.nodes + options.proposers)
+        its = on_gpu(options.nodes)
         verifier = program(VERIFIER, serves=True, reports="cases.jsonl", ready="state: ", environment=its)
         supervisor.wait_until_ready(supervisor.add(verifier), VERIFIER_TIMEOUT_S)
     for number in range(1, options.proposers + 1):
-        its = on_gpu(options.nodes + number - 1)
+        its = on_gpu(options.nodes + options.with_verifier + number - 1)
         supervisor.add(program(f"{PROPOSER}-{number}", serves=True, reports="proposals.jsonl", environment=its))
     return supervisor.run()
 

@@ -103,6 +103,8 @@ def _scope(folder: Path, found: LedgerLocation | None) -> LedgerScope | None:
 
 def _of_chain(folder: Path, scope: LedgerScope, rpc_url: str, limit_s: float, most: int) -> Leaderboard:
     board = Leaderboard(kind="chain", where=f"{scope.contract} on chain {scope.chain_id}", is_whole=False)
+    if limit_s <= 0 and not (folder / TALLY).exists():
+        return board  # who only looks makes no file
     problem = ""
     try:
         tally = Tally(folder / TALLY, scope.chain_id, scope.contract)

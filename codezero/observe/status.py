@@ -86,7 +86,7 @@ class Status:
     """The reason why the last push failed, with text of the hub; empty without a problem."""
     rss_bytes: int = 0
     planned_bytes: int = 0
-    """Memory that the memory plan expects, in bytes."""
+    """The process's memory by plan, in bytes; 0 if not known, as on an NVIDIA GPU, where the GPU's own is planned."""
     ended: str = ""
     """Description of how the node ended; empty while it runs, and after a kill."""
 

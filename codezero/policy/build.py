@@ -75,7 +75,9 @@ class Models:
         assert memory_plan is not None
         policy_folder = store.prepare(config.model.name, config.model.cache_dir, report=console.line)
         console.line(f"plan: {plan.line()}")
-        self.planned_bytes, self.num_local = memory_plan.peak, memory_plan.num_local
+        self.num_local = memory_plan.num_local
+        self.planned_bytes = 0 if device.type == "cuda" else memory_plan.peak
+        """The process's memory by plan, in bytes; 0 on an NVIDIA GPU, where the plan is of the GPU's own memory."""
         self.longest_prompt = memory_plan.longest_prompt
         """The longest prompt of own tasks that memory has room for, in tokens."""
         self.train = memory_plan.train

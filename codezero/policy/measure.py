@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
+from codezero.config import checkout
 from codezero.evaluate.gain import Direction
 from codezero.observe.probes import Learning
 from codezero.observe.status import PROBING, StatusFile
@@ -60,8 +61,8 @@ class Measuring:
         fall = found.gain.fall if found.gain is not None else None
         if fall is not None and not self._has_fallen:
             kept = (
-                f"{self._folder}/checkpoints/best has the best weights. Once the node is stopped, codezero eval "
-                f"--dataset mbpp --checkpoint {self._folder}/best measures them"
+                f"{self._folder}/checkpoints/best has the best weights. Once the node is stopped, {checkout.COMMAND} "
+                f"eval --dataset mbpp --checkpoint {self._folder}/best measures them"
             )
             logger.warning(
                 "the solver has got worse beyond chance. Check train.learning_rate and train.lora_learning_rate: "

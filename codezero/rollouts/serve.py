@@ -9,7 +9,7 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
-from codezero.config import RolloutEngine
+from codezero.config import RolloutEngine, checkout
 from codezero.config.multiaddr import is_loopback
 from codezero.errors import RolloutError, told_as
 from codezero.llm.load import LoadedModel
@@ -45,7 +45,7 @@ def serve(
         app = make_app(Sampler(policy, sample, engine, console.line), token, _empty(options.file))
         console.line(f"rollout server: {policy.name} by {engine.value} at {url}  (Ctrl-C ends it)")
         console.line(f"{options.file} has its address and token: copy it to the machine that learns, and run there")
-        console.line(f"  codezero run rollout.engine=remote 'rollout.servers=[{options.file.name}]'")
+        console.line(f"  {checkout.COMMAND} run rollout.engine=remote 'rollout.servers=[{options.file.name}]'")
         if not is_loopback(options.host):
             console.line(
                 "warning: the token and all text go over the network unencrypted; across a network that is not yours "

@@ -39,6 +39,11 @@ def gib(size: float) -> str:
     return f"{size / GIB:.1f} GiB"
 
 
+def utc(at_s: float) -> str:
+    """Returns a Unix time in UTC, in ISO 8601, such as 2026-11-21T23:59:59Z."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at_s))
+
+
 def local(at_s: float) -> str:
     """Returns a Unix time as date and time of this machine's time zone."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at_s))

@@ -105,9 +105,9 @@ class Console:
 
 
 def printable(text: str) -> str:
-    """Returns the text with all control and formatting characters except newlines escaped, so that text of peers,
-    models or datasets cannot move the cursor, forge lines or change colours."""
-    return "".join(ascii(c)[1:-1] if c != "\n" and _moves(c) else c for c in text)
+    """Returns the text on one line: control and formatting characters are escaped, newlines included, so that text of
+    peers, models or datasets cannot move the cursor, forge lines or change colours."""
+    return "".join(ascii(c)[1:-1] if _moves(c) else c for c in text)
 
 
 def _moves(char: str) -> bool:

@@ -67,8 +67,8 @@ def _entry(line: str) -> LogEntry | None:
             found = msgspec.json.decode(line, type=_Json)
         except (msgspec.DecodeError, RecursionError):
             return None
-        line = f"{found.time} {found.level} json: " + printable(found.message).replace("\n", "\\n")
-        below = printable(found.exception).split("\n") if found.exception else []
+        line = f"{found.time} {found.level} json: " + printable(found.message)
+        below = [printable(text) for text in found.exception.split("\n")] if found.exception else []
     entry = _LOGGED.fullmatch(line)
     if entry is None:
         return None

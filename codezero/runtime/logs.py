@@ -47,8 +47,8 @@ class _OneLine(logging.Formatter):
         return utc(record.created)
 
     def format(self, record: logging.LogRecord) -> str:
-        text = printable(super().format(record))
-        return text.replace("\n", "\n  " if record.exc_info else "\\n")
+        text = super().format(record)
+        return "\n  ".join(map(printable, text.split("\n"))) if record.exc_info else printable(text)
 
 
 class _Json(logging.Formatter):

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 
 from codezero import __version__
-from codezero.runtime.amounts import GIB
+from codezero.runtime.amounts import GIB, utc
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ def write(log_dir: Path) -> None:
 
 def facts() -> Iterator[tuple[str, str]]:
     """Yields the names and values of the lines."""
-    yield "time", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    yield "time", utc(time.time())
     yield "codezero", __version__
     yield "python", f"{platform.python_version()} ({platform.python_implementation()})"
     yield "system", f"{platform.system()} {platform.release()} {platform.machine()}, {_distribution()}"

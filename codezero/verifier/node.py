@@ -9,7 +9,7 @@ import msgspec
 
 from codezero import __version__
 from codezero.build import CommonParts, run
-from codezero.config import Network, NodeConfig, TrainMethod
+from codezero.config import Network, NodeConfig, TrainMethod, checkout
 from codezero.errors import ConfigError
 from codezero.evaluate.examiner import Examiner
 from codezero.observe.batches import BatchMonitor
@@ -124,11 +124,13 @@ class VerifierNode:
         self._console.line(self._monitor.summary())
         self._console.line(
             f"state in {self._folder}, reports in {self._config.tracking.log_dir}/{CASES.file}; start again with the "
-            f"same settings to continue, or use it: codezero eval --dataset mbpp --best-of 8 --verify --writer "
-            f"{self._folder.parent} --temperature 0.8"
+            f"same settings to continue, or use it: {checkout.COMMAND} eval --dataset mbpp --best-of 8 --verify "
+            f"--writer {self._folder.parent} --temperature 0.8"
         )
         if self._learning_solver is not None:
-            self._console.line(f"measure the solver: codezero eval --dataset mbpp --checkpoint {self._folder}")
+            self._console.line(
+                f"measure the solver: {checkout.COMMAND} eval --dataset mbpp --checkpoint {self._folder}"
+            )
 
     def _resume(self) -> int:
         """Restores the newest whole checkpoint; returns the number of its batch, 0 on a first start."""

@@ -7,7 +7,7 @@ other.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,27 +21,33 @@ HOLDERS = (("node", ""), ("node", "proposer"), ("node", "verifier"), ("swarm", "
 
 
 def check(folders: Sequence[Path], within_s: float) -> list[str]:
-    """Returns a line for each node, swarm or launcher that runs in one of the folders.
+    """Returns a line for each node that runs in one of the folders, also as one of a swarm or launcher.
 
     Raises StateError if none runs there, or one has finished nothing for `within_s` seconds.
     """
     lines = []
-    for folder in folders:
-        for name, inner in HOLDERS:
-            pid = holder(folder / inner, name)
-            if pid is None:
-                continue
-            runs = [Run("", inner or SOLVER, folder / inner)] if name == "node" else _runs_in(folder)
-            age_s = max(0.0, time.time() - _worked_at_s(folder / inner / f"{name}.lock", runs))
-            if age_s > within_s:
-                raise StateError(
-                    f"the {name} in {folder / inner} (process {pid}) has finished nothing for {age_s:.0f} s, more than "
-                    f"{within_s:.0f} s: see its log, or allow it more with --within"
-                )
-            lines.append(f"the {name} in {folder / inner} (process {pid}) went on {age_s:.0f} s ago")
+    for name, its, pid, runs in (found for folder in folders for found in _at_work(folder)):
+        age_s = max(0.0, time.time() - _worked_at_s(its / f"{name}.lock", runs))
+        if age_s > within_s:
+            raise StateError(
+                f"the {name} in {its} (process {pid}) has finished nothing for {age_s:.0f} s, more than "
+                f"{within_s:.0f} s: see its log, or allow it more with --within"
+            )
+        lines.append(f"the {name} in {its} (process {pid}) went on {age_s:.0f} s ago")
     if not lines:
         raise StateError(f"no node runs in {' or '.join(map(str, folders))}: start it, or name its state folder")
     return lines
+
+
+def _at_work(folder: Path) -> Iterator[tuple[str, Path, int, list[Run]]]:
+    """Yields lock name, folder, process id and runs of each node that runs in the folder; those of a swarm or launcher
+    while none of its nodes runs."""
+    for name, inner in HOLDERS:
+        pid = holder(folder / inner, name)
+        if pid is not None:
+            runs = [Run("", inner or SOLVER, folder / inner)] if name == "node" else _runs_in(folder)
+            nodes = [("node", run.folder, its, [run]) for run in runs if (its := run.pid()) is not None]
+            yield from nodes or [(name, folder, pid, runs)]
 
 
 def _runs_in(folder: Path) -> list[Run]:
@@ -51,7 +57,7 @@ def _runs_in(folder: Path) -> list[Run]:
 
 
 def _worked_at_s(lock: Path, runs: Sequence[Run]) -> float:
-    """Returns the Unix time of the last start or finished work; of a swarm or launcher, the last of any node."""
+    """Returns the Unix time of the last start or finished work, of the runs together."""
     found = [lock]
     for run in runs:
         found += [run.log_dir / REPORTS[run.role], *run.folder.glob("checkpoints/round-*")]

@@ -10,6 +10,7 @@ from codezero.observe.status import PROBING, SAVING, SILENT_S, STARTING, STOPPED
 from codezero.proposals import BatchReport
 from codezero.reports import CasesReport, RoundReport
 from codezero.runtime.amounts import gib, span
+from codezero.runtime.kernel import IS_LINUX
 
 RECENT = 20
 """The number of latest rounds or batches in which obstacles are looked for."""
@@ -72,7 +73,8 @@ def presence(status: Status | None, pid: int | None, now_s: float) -> Presence:
         do = "do what the message says; docs/troubleshooting.md has more"
         return Presence(state="died", text=f"ended {ago} ago: {status.ended}", do=do)
     if pid is None:
-        meaning = "it was killed: because memory ran out (`dmesg | grep -i oom` shows it), by hand, or with the machine"
+        where = "`sudo dmesg | grep -i oom`" if IS_LINUX else "the app Console"
+        meaning = f"it was killed: because memory ran out ({where} shows it), by hand, or with the machine"
         do = "start it again, it continues where it stopped; if memory is short, swarm.num_local=2 helps"
         return Presence(state="died", text=f"ended {ago} ago without a word", meaning=meaning, do=do)
     if now_s - status.updated_at_s > SILENT_S:

@@ -150,6 +150,24 @@ def test_the_dashboards_see_every_folder_that_nodes_write_to():
     assert seen["swarm-dashboard"] == {name: f"/{written[name]}" for name in ("gpus", "logs", "state", "swarms")}
 
 
+def test_each_profile_builds_each_of_its_images_once_and_pulls_none_of_ours():
+    """Compose with bake refuses to make one image twice. `run` and `build` name one service of the swarm profile."""
+    services = yaml.safe_load(COMPOSE.read_text())["services"].values()
+    own = [service for service in services if service["image"].startswith("codezero:")]
+    images = {(*service["profiles"], service["image"]) for service in own}
+    built = [(*service["profiles"], service["image"]) for service in own if "build" in service]
+    assert sorted(built) == sorted(images)
+    assert all(service.get("pull_policy") == "never" for service in own if "build" not in service)
+
+
+def test_what_the_documents_give_as_remedies_reaches_the_nodes():
+    services = yaml.safe_load(COMPOSE.read_text())["services"]
+    passed = {"CODEZERO_UNCONFINED", "HF_ENDPOINT", "HF_HUB_OFFLINE", "PIP_INDEX_URL"}
+    for name in ("swarm-cpu", "swarm-gpu", "proposer", "solver-1", "solver-2", "rollout-cpu", "rollout-gpu"):
+        environment = services[name]["environment"]
+        assert {key for key in passed if key in environment and environment[key] is None} == passed
+
+
 def test_extras_are_in_no_image_unless_asked_for():
     pytest.importorskip("tomllib", reason="Python 3.10 lacks what that of the image has")
     spec = yaml.safe_load(COMPOSE.read_text())

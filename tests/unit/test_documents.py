@@ -150,6 +150,16 @@ def test_a_command_that_is_shown_can_be_given(line, tmp_path, monkeypatch):
             can_be_given(arguments)
 
 
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name)
+def test_commands_can_be_pasted_into_zsh(path):
+    """By default it takes a comment for arguments, in which an apostrophe opens a quote, and brackets for a pattern."""
+    for line in shell_lines(path):
+        command, _, comment = line.partition("#")
+        assert "'" not in comment, f"{name(path)} has an apostrophe in a comment: {line}"
+        unquoted = re.sub(r"'[^']*'|\"[^\"]*\"", "", command)
+        assert "[" not in unquoted, f"{name(path)} has brackets without quotes: {line}"
+
+
 def split_commands(line):
     """The words of each command of a line; `NAME=value` before it is left out."""
     words = [word for word in shlex.split(line, comments=True) if word != "…"]

@@ -57,7 +57,7 @@ class BetRecord:
         self._add(f"successfully claimed reward for previous game {game}")
 
     def _add(self, line: str) -> None:
-        line = printable(line).replace("\n", "\\n")
+        line = printable(line)
         logger.info("%s", line)
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)

@@ -62,7 +62,7 @@ def ticks(low: float, high: float, most: int = 6, whole: bool = False) -> list[f
     return [number * step for number in range(first, last + 1)]
 
 
-def written(value: float | None, unit: str = "") -> str:
+def written(value: float | None) -> str:
     """Returns a value for people: three significant digits, k, M and G from ten thousand on; a dash for None."""
     if value is None:
         return "\N{EN DASH}"
@@ -74,8 +74,7 @@ def written(value: float | None, unit: str = "") -> str:
         text = f"{value / factor:.4g}{suffix}"
     else:
         text = f"{value:.0f}" if size >= 100 or float(value).is_integer() else f"{value:.3g}"
-    text = "0" if text == "-0" else text.replace("-", "\N{MINUS SIGN}", 1 if value < 0 else 0)
-    return f"{text}{'' if unit in ('', '%') else ' '}{unit}"
+    return "0" if text == "-0" else text.replace("-", "\N{MINUS SIGN}", 1 if value < 0 else 0)
 
 
 def running_mean(values: Sequence[float | None], window: int) -> list[float | None]:

@@ -26,6 +26,7 @@ _WHOLE_S = 15.0
 """Seconds after which a frame is written whole, over what other programs may have written to the terminal."""
 _JUMP = {"up": 1, "down": -1}
 _FAR = 1_000_000
+_NOT_HERE = "cannot be suspended here"
 
 Read = Callable[[], Sequence[Snapshot]]
 
@@ -41,6 +42,7 @@ def can_show(stream: TextIO) -> bool:
 
 def pressed(choice: ViewOptions, key: str, page: int, nodes: int) -> ViewOptions:
     """Returns the options after a key other than quit, suspend and redraw."""
+    choice = replace(choice, notice=choice.notice.replace(_NOT_HERE, ""))
     if key == "log":
         return replace(choice, log=not choice.log, help=False, up=0)
     if key == "help":
@@ -130,7 +132,7 @@ class View:
         """Gives the screen back and stops the whole job, as a terminal's Ctrl-Z does; shows the view again when the job
         comes to the foreground. A program without a shell that could continue it is not stopped."""
         if os.getsid(0) == os.getpid():
-            self._choice = replace(self._choice, notice="cannot be suspended here")
+            self._choice = replace(self._choice, notice=_NOT_HERE)
             return
         self._screen.leave()
         os.killpg(os.getpgrp(), signal.SIGTSTP)

@@ -29,7 +29,8 @@ evaluator believes: nothing is run.
 local are groups of own solutions, external those of peers that were trained on, dropped what was left out, and why.
 unverified are solutions for which only tests that their authors were shown speak.
 
-q or Ctrl-C stops a node; its finished rounds are saved. Ctrl-Z suspends it. Where the view only looks on, q leaves it.
+q or Ctrl-C stops a node; its finished rounds are saved. Ctrl-Z suspends it where codezero run was started directly.
+Where the view only looks on, q leaves it.
 l shows the messages whole; arrows, PgUp, PgDn, Home and End scroll there, and choose among several nodes elsewhere.
 """
 

@@ -24,7 +24,7 @@ def safe(value: object) -> str:
     """Returns one line of text that moves no cursor, changes no colour or direction, and is as wide as it seems."""
     text = str(value)
     cut = text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + "…"
-    shown = printable(unicodedata.normalize("NFC", cut)).replace("\n", "\\n")
+    shown = printable(unicodedata.normalize("NFC", cut))
     kinds = ((char, unicodedata.category(char)) for char in shown)
     # Combining marks can be stacked without end; separators may be line ends, or of any width.
     return "".join(" " if kind[0] == "Z" else char for char, kind in kinds if kind not in ("Mn", "Me"))

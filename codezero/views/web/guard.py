@@ -67,7 +67,7 @@ class Guard:
             except Exception:  # the outermost boundary: a page that fails must neither end the server nor say why
                 logger.error(
                     "a page failed; nodes and other pages continue. Nothing has to be done; please report this\n%s",
-                    printable(traceback.format_exc()),
+                    "\n".join(map(printable, traceback.format_exc().split("\n"))),
                 )
                 if not answer.begun:
                     await answer.text(500, FAILED)
@@ -75,10 +75,7 @@ class Guard:
     def allows(self, header: str) -> bool:
         """Returns whether a Host header names this server, with any port."""
         name = header.lower()
-        if name.startswith("["):
-            name = name[: name.find("]") + 1]
-        else:
-            name = name.rpartition(":")[0] or name if name.count(":") else name
+        name = name[: name.find("]") + 1] if name.startswith("[") else name.rpartition(":")[0] or name
         return name in self._hosts or (self._any_address and _is_address(name.strip("[]")))
 
 

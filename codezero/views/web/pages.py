@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from datetime import datetime, timezone
 from functools import cache
 from pathlib import Path
 from urllib.parse import quote
@@ -14,7 +13,7 @@ from markupsafe import Markup
 
 from codezero.config import checkout
 from codezero.identity.names import animal_name
-from codezero.runtime.amounts import gib, span
+from codezero.runtime.amounts import gib, span, utc
 from codezero.runtime.visible import visible
 from codezero.views import charts
 from codezero.views.charts.scale import written
@@ -54,7 +53,7 @@ def _environment() -> Environment:
         "num": written,
         "span": span,
         "gib": gib,
-        "utc": _utc,
+        "utc": utc,
         "first_few": lambda mapping: list(mapping.items())[:FEW],
         "arg": lambda text: quote(text, safe="", errors="replace"),
     }
@@ -66,10 +65,6 @@ def _environment() -> Environment:
 
 class _Whole(str):
     """Text that is shown whole, since it was cut before."""
-
-
-def _utc(seconds: float) -> str:
-    return datetime.fromtimestamp(int(seconds), timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _finalize(value: object) -> object:

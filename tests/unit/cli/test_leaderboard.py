@@ -3,7 +3,7 @@ import json
 import pytest
 
 from codezero.cli import main
-from codezero.cli.leaderboard import lines
+from codezero.cli.leaderboard import lines, show
 from codezero.ledger.leaderboard import Leaderboard, LeaderboardRow
 from codezero.ledger.local import LocalLedger
 from codezero.types import RoundId
@@ -56,6 +56,12 @@ def test_a_chain_says_up_to_where_it_was_read_and_where_this_node_is():
         "   8. -1.00 in 2 rewards, 1 vote: me (screeching powerful sardine) <- this node",
     ]
     assert next(lines(board, 4600.0)) == "0xC0 on chain 7: 9 peers, as of block 50, 1 h 0 min ago"
+
+
+def test_a_peer_id_with_a_newline_forges_no_line(capsys):
+    forger = place("me\n   1. +99.00 in 2 rewards, 9 votes: friend", 3.0)
+    show(Leaderboard(kind="chain", where="0xC0 on chain 7", places=(forger,), num_peers=1))
+    assert len(capsys.readouterr().out.splitlines()) == 2
 
 
 def test_what_could_not_be_read_is_said():

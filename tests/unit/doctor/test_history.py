@@ -42,7 +42,7 @@ def test_the_last_failure_is_told_with_its_time(tmp_path):
         AT.format(2) + " ERROR codezero.x: cannot save round 5 (No space left on device)",
         AT.format(3) + " INFO codezero.x: round 6",
     )
-    assert "last failure at 2026-11-21 23:00:02 UTC: cannot save round 5 (No space" in told(found, "warning")[0]
+    assert "last failure at 2026-11-21T23:00:02Z: cannot save round 5 (No space" in told(found, "warning")[0]
 
 
 def test_a_traceback_is_told_by_its_exception(tmp_path):
@@ -54,7 +54,7 @@ def test_a_traceback_is_told_by_its_exception(tmp_path):
         '    File "node.py", line 3, in run',
         "  torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.2 GiB",
     )
-    assert "at 2026-11-21 23:00:02 UTC: torch.OutOfMemoryError: CUDA out of memory" in told(found, "warning")[0]
+    assert "at 2026-11-21T23:00:02Z: torch.OutOfMemoryError: CUDA out of memory" in told(found, "warning")[0]
 
 
 @pytest.mark.usefixtures("restored_process")
@@ -66,7 +66,7 @@ def test_failures_are_found_in_logs_as_nodes_write_them(tmp_path, form):
     except MemoryError:
         logging.getLogger("codezero.x").exception("failed with \u2028forged")
     (found,) = told(state_folder.check_log(case_of(tmp_path)), "warning")
-    assert " UTC: MemoryError: no room" in found
+    assert "Z: MemoryError: no room" in found
 
 
 def test_warnings_are_counted_and_the_last_is_shown(tmp_path):
@@ -83,14 +83,14 @@ def test_what_a_node_logs_is_found_again_in_either_format(tmp_path, log_format):
     logging.getLogger("codezero.x").warning("the hub is busy")
     logs.log_end(StateError("cannot save round 5"))
     found = list(state_folder.check_log(case_of(tmp_path)))
-    assert "UTC: ended: cannot save round 5" in told(found, "warning")[0]
+    assert "Z: ended: cannot save round 5" in told(found, "warning")[0]
     assert "1 warning recently" in told(found, "info")[0]
     assert "the hub is busy" in told(found, "info")[0]
     try:
         raise ValueError("of a bug")
     except ValueError as bug:
         logs.log_end(bug)
-    assert "UTC: ValueError: of a bug" in told(state_folder.check_log(case_of(tmp_path)), "warning")[0]
+    assert "Z: ValueError: of a bug" in told(state_folder.check_log(case_of(tmp_path)), "warning")[0]
 
 
 def test_a_log_with_the_zeros_of_a_power_cut_is_read(tmp_path):
@@ -139,7 +139,7 @@ def test_each_role_has_a_log(tmp_path):
     proposer(tmp_path)
     (tmp_path / "logs" / "proposer.log").write_text(AT.format(2) + " ERROR codezero.x: cannot save batch 5\n")
     (fault,) = told(state_folder.check_log(case_of(tmp_path)), "warning")
-    assert fault.startswith("proposer's log: last failure at 2026-11-21 23:00:02 UTC: cannot save batch 5")
+    assert fault.startswith("proposer's log: last failure at 2026-11-21T23:00:02Z: cannot save batch 5")
 
 
 def test_a_node_that_learns_nothing(tmp_path):

@@ -123,7 +123,7 @@ def test_a_bootnode_writes_the_swarm_file_that_leads_to_it(tmp_path, announced):
             lines.append(line)
             if line.startswith("join with: "):
                 break
-        assert lines[-1] == f"join with: codezero run swarm={file}\n"
+        assert lines[-1] == f"join with: .venv/bin/codezero run swarm={file}\n"
         by_file, by_address = load_config([f"swarm={file}"]), load_config(["swarm=native"])
         assert by_file.rollout.num_generations == by_address.rollout.num_generations
         config = by_file.swarm

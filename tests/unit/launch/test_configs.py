@@ -53,6 +53,21 @@ def test_an_edited_file_is_kept_and_its_difference_told(own):
     assert (own / "preset" / "local.yaml").exists()
 
 
+def test_what_an_earlier_release_put_in_is_renewed_unless_it_was_edited(own, tmp_path, monkeypatch):
+    earlier = shutil.copytree(source.CONFIGS, tmp_path / "earlier")
+    (earlier / "node.yaml").write_text("seed: old\n")
+    (earlier / "preset" / "local.yaml").write_text("seed: old\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(source, "CONFIGS", earlier)
+        settled()
+    (own / "preset" / "local.yaml").write_text("seed: 9\n")
+    assert set(configs.edited()) == {"node.yaml", "preset/local.yaml"}
+    assert "node.yaml" not in settled()
+    assert load_config().seed == 0
+    assert (own / "preset" / "local.yaml").read_text() == "seed: 9\n"
+    assert list(configs.edited()) == ["preset/local.yaml"]
+
+
 def test_reset_puts_the_shipped_ones_back_and_keeps_a_copy(own):
     settled()
     (own / "train" / "grpo.yaml").write_text("mine: 1\n")

@@ -198,6 +198,8 @@ def test_nodes_on_several_gpus_share_one_sign_in(checkout, login):
             line.startswith(f"gpu-{number} | starts run") and f"ledger.org_id='{ORG_ID}'" in line
             for line in shown.splitlines()
         )
+    keys = [str(checkout.folder / "gpus" / f"gpu-{number}" / "swarm.pem") for number in "01"]
+    assert login.environment()["NODE_KEYS"].split(",") == keys  # before any of them is there
     assert login.asked().count("start") == 1
     wait_until_gone([login.pid()])
 

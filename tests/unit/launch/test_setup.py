@@ -3,6 +3,7 @@
 import subprocess
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 from tests.unit.launch.stand_in import ROOT
 
@@ -59,9 +60,48 @@ def test_a_failure_of_pip_is_one_of_the_script(pip_install):
     assert (ended.stdout, ended.stderr) == ("failed\n", "error: incomplete-download\n")
 
 
-def test_without_an_index_the_script_says_what_to_do(pip_install):
-    ended, _ = pip_install("exit 1", shell="uname() { echo Linux; }; CPU_ONLY=1; install_torch")
+@pytest.mark.parametrize("wanted", ["CPU_ONLY=1", "has_nvidia_gpu() { true; }"])
+def test_without_an_index_the_script_says_what_to_do(pip_install, wanted):
+    shell = f'uname() {{ echo Linux; }}; {wanted}; install_torch "$(wanted_torch)"'
+    ended, _ = pip_install("exit 1", shell=shell)
     assert ended.returncode == 1
-    assert (
-        "check the connection to https://download.pytorch.org/whl/cpu and start the same command again" in ended.stderr
-    )
+    assert "check the connection (the CPU build is at https://download.pytorch.org/whl/cpu)" in ended.stderr
+
+
+GPUS = "for gpu in 0 1 2 3 4 5 6 7; do printf 'GPU %s: NVIDIA H100\\n' $gpu; sleep 0.05; done"
+CUDA, CPU = "torch==2.13.0,!=2.13.0+cpu", "torch==2.13.0+cpu"
+
+
+@pytest.mark.parametrize(
+    ("machine", "wanted"),
+    [
+        (f"nvidia-smi() {{ {GPUS}; }}", CUDA),
+        ("nvidia-smi() { echo 'No devices were found'; }", CPU),
+        ("nvidia-smi() { echo 'it has failed' >&2; return 9; }", CPU),
+        (f"CPU_ONLY=1; nvidia-smi() {{ {GPUS}; }}", CPU),
+        (f"TORCH=torch==2.9; nvidia-smi() {{ {GPUS}; }}", "torch==2.9"),
+        ("uname() { echo Darwin; }", CUDA),
+    ],
+)
+def test_torch_is_that_of_the_machine(tmp_path, machine, wanted):
+    assert wanted_torch(tmp_path, machine) == wanted
+
+
+def test_a_gpu_that_comes_later_is_used_and_one_that_goes_fetches_nothing(tmp_path):
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv" / "installed").write_text(f"1 2 {tmp_path} {CPU}")
+    assert wanted_torch(tmp_path, f"nvidia-smi() {{ {GPUS}; }}") == CUDA
+    (tmp_path / ".venv" / "installed").write_text(f"1 2 {tmp_path} {CUDA}")
+    assert wanted_torch(tmp_path, "nvidia-smi() { return 9; }") == CUDA
+
+
+def test_pip_does_not_take_the_cpu_build_for_the_one_with_cuda():
+    wanted = SpecifierSet(CUDA.removeprefix("torch"))
+    assert [wanted.contains(version) for version in ("2.13.0", "2.13.0+cu128", "2.13.0+cpu")] == [True, True, False]
+
+
+def wanted_torch(folder, machine):
+    command = f"set -euo pipefail; source {ROOT}/scripts/setup.sh; uname() {{ echo Linux; }}; {machine}; wanted_torch"
+    return subprocess.run(
+        ["bash", "-c", command], cwd=folder, capture_output=True, text=True, timeout=60
+    ).stdout.strip()

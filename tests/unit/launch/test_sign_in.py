@@ -238,6 +238,13 @@ def test_npm_that_fails_is_told_with_the_log_and_the_other_way(login):
     assert "no space left" in (login.folder.parent / "logs" / "yarn.log").read_text()
 
 
+def test_npm_that_hangs_is_ended_and_told(login, monkeypatch):
+    (login.tools / "npm").write_text("#!/bin/sh\nexec sleep 600\n")
+    monkeypatch.setattr(apps, "BUILD_S", 1.0)
+    with pytest.raises(LedgerError, match=r"failed \(npm ci, not done after 0 minutes\): see"), sign_in_app(login):
+        pass
+
+
 def test_an_app_that_does_not_start_is_told(login, monkeypatch):
     (login.tools / "npm").write_text(f"#!{sys.executable}\nimport sys\nsys.exit(sys.argv[1] == 'start')\n")
     with pytest.raises(LedgerError, match=r"the sign-in app did not start at http://localhost"), sign_in_app(login):

@@ -23,7 +23,7 @@ from codezero.launch import up as swarm
 from codezero.launch.prepare import prepare
 from codezero.launch.several import MemoryShare, Programs
 from codezero.launch.swarm_settings import UpOptions
-from codezero.launch.up import choices
+from codezero.launch.up import choices, on_first
 from codezero.launch.weights import prepare_for
 from codezero.proposer import build
 from codezero.train.memory import read_shape
@@ -153,9 +153,9 @@ def test_several_gpus_are_divided_among_the_programs_and_the_smallest_is_planned
     launcher = launch(tmp_path / "home", program, nodes=0, proposers=1, verifiers=1, rounds=1, environment=environment)
     output, _ = launcher.communicate(timeout=300)
     lines = output.splitlines()
-    assert any(line.startswith("prepared 1 1 1 2 ") for line in lines)
+    assert any(line.startswith("prepared 1 0 1 2 ") for line in lines)
     assert any("with 3 nodes, 1 proposer and a test writer on GPU 2, 0, 1 in turn, " in line for line in lines)
-    for name, gpu in {"node-1": 2, "node-2": 0, "node-3": 1, "proposer-1": 2, "verifier": 0}.items():
+    for name, gpu in {"node-1": 2, "node-2": 0, "node-3": 1, "proposer-1": 0, "verifier": 2}.items():
         assert any(line.startswith(name) and line.endswith(f" | sees {gpu}") for line in lines)
     assert sum(line.endswith("| done, 1 round") for line in lines) == 2  # in spite of the one that is lost
     assert launcher.returncode == 1
@@ -475,13 +475,21 @@ def test_without_a_number_of_nodes_as_many_are_started_as_memory_holds(tmp_path,
     assert choices(UpOptions(folder=tmp_path, with_verifier=True), 0)[1:] == [
         Programs(nodes=1, proposers=1, verifiers=1)
     ]
-    assert len(choices(UpOptions(folder=tmp_path, nodes=2), 0)) == len(choices(UpOptions(folder=tmp_path), 4)) == 1
+    assert len(choices(UpOptions(folder=tmp_path, nodes=2), 0)) == 1
     model = save_tiny(tmp_path / "model")
     config = load_config([f"model.name={model}", f"evaluator.model={model}", "model.device=cpu"])
     for room in (2 << 30, 10 << 30):
         monkeypatch.setattr("codezero.launch.weights.free_room", lambda *_, room=room: Room(memory=room, disk=1 << 40))
         held = prepare_for(config, wanted).programs
         assert held == (wanted[0] if room > 4 << 30 else wanted[1])
+
+
+def test_on_several_gpus_a_card_without_a_proposer_is_tried_too(tmp_path):
+    wanted = choices(UpOptions(folder=tmp_path), 3)
+    assert wanted == [Programs(nodes=nodes, proposers=1) for nodes in (3, 2, 1)] + [Programs(nodes=1)]
+    assert [on_first(programs, 3) for programs in wanted] == [Programs(nodes=1, proposers=1), *[Programs(nodes=1)] * 3]
+    assert on_first(Programs(nodes=3, proposers=1), 2) == Programs(nodes=2)
+    assert on_first(wanted[0], 0) == wanted[0]
 
 
 def test_fewer_than_the_default_are_told(tmp_path):
@@ -614,7 +622,7 @@ def test_an_invitation_has_the_addresses_for_other_machines(tmp_path, capsys):
     assert invited(tmp_path) == made_swarm(4001, "192.168.1.5", "198.41.0.4")
     told = capsys.readouterr().out
     assert "/ip4/192.168.1.5/tcp/4001/p2p/Qm" in told
-    assert "run there: codezero run swarm=invite.yaml" in told
+    assert "run there: ./run_rl_swarm.sh --join invite.yaml, or .venv/bin/codezero run swarm=invite.yaml" in told
     assert "for machines elsewhere forward the port" not in told
     assert load_config([f"swarm={tmp_path}/invite.yaml"]).swarm.name == "home"
 

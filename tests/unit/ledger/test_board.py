@@ -51,6 +51,9 @@ def test_a_chain_s_leaderboard_is_what_its_contract_says(deployed, tmp_path):
         a.play(number, 10, "peer b")
         b.play(number, -1, "peer b" if number else "peer a")
         deployed.tick()
+    looked = read_swarm_board([folder], limit_s=0)
+    assert (looked.kind, looked.is_whole, looked.num_peers) == ("chain", False, 0)
+    assert [path.name for path in folder.iterdir()] == ["ledger.json"]
     board = read_swarm_board([folder])
     assert (board.problem, board.kind, board.is_whole, board.num_peers) == ("", "chain", True, 2)
     assert board.where == f"{deployed.address} on chain {CHAIN_ID}"

@@ -172,7 +172,7 @@ def test_a_log_folder_that_is_gone_is_named(tmp_path):
 
 def test_control_characters_are_shown_not_sent():
     assert printable("a\x1b[2Jb\rc\x07\u202e") == "a\\x1b[2Jb\\rc\\x07\\u202e"
-    assert printable("a\u2028b\u2029c\u00a0\n") == "a\\u2028b\\u2029c\u00a0\n"
+    assert printable("a\u2028b\u2029c\u00a0\n") == "a\\u2028b\\u2029c\u00a0\\n"
     out = io.StringIO()
     Console(out).line("\x1b[31mred")
     assert out.getvalue() == "\\x1b[31mred\n"

@@ -264,7 +264,7 @@ def test_a_node_that_measures_itself_learns_bit_for_bit_what_it_would_learn_othe
     [
         (
             0.25,
-            r"/best has the best weights\. .* codezero eval --dataset mbpp --checkpoint .*/state/best measures them",
+            r"/best has the best weights\. .*codezero eval --dataset mbpp --checkpoint .*/state/best measures them",
         ),
         (1.0, r"lower ones may help\. The weights at the start were better"),
     ],

@@ -115,7 +115,20 @@ def test_a_node_that_is_not_there_is_not_well_whatever_it_did_last(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["swarm", "launcher"])
-def test_a_swarm_is_as_well_as_its_busiest_node(tmp_path, name):
+def test_a_swarm_is_as_well_as_the_slowest_of_its_nodes_that_run(tmp_path, name):
+    slow, proposer, ended = (tmp_path / at for at in ("node-1/state", "proposer-1/state/proposer", "node-2/state"))
+    with held(tmp_path, name), held(slow) as pid, held(proposer):
+        age(slow / "node.lock", 500)
+        finished(slow, 7, 300)
+        finished(ended, 7, 400)
+        finished(proposer, 3, 20)
+        assert len(check([tmp_path], 350)) == 2
+        with pytest.raises(StateError, match=rf"the node in {slow} \(process {pid}\) has finished nothing for 300 s"):
+            check([tmp_path], 100)
+
+
+@pytest.mark.parametrize("name", ["swarm", "launcher"])
+def test_a_swarm_of_which_no_node_runs_has_until_one_begins(tmp_path, name):
     with held(tmp_path, name):
         age(tmp_path / f"{name}.lock", 500)
         finished(tmp_path / "node-1" / "state", 7, 300)

@@ -69,7 +69,3 @@ def test_ticks_of_rounds_are_whole():
 )
 def test_a_value_is_short(value, expected):
     assert written(value) == expected
-
-
-def test_a_unit_follows_after_a_space_but_per_cent_at_once():
-    assert (written(2, "s"), written(2, "%")) == ("2 s", "2%")

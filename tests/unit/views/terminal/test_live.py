@@ -88,3 +88,8 @@ def test_a_console_that_held_nothing_back_says_nothing_more():
     console.hold()
     console.release()
     assert out.getvalue() == ""
+
+
+def test_a_key_takes_the_notice_away_that_ctrl_z_left_and_no_other():
+    assert pressed(ViewOptions(notice="cannot be suspended here"), "help", 20, 1).notice == ""
+    assert pressed(ViewOptions(notice="stopping: finished rounds are saved"), "help", 20, 1).notice != ""

@@ -54,7 +54,7 @@ def test_a_ledger_that_was_named_is_shown_without_a_node(tmp_path):
 def test_places_are_counted_over_the_pages_of_a_leaderboard(tmp_path):
     ledger(tmp_path / "shared.sqlite", *(f"QmNode{number}" for number in range(60)), rounds=1)
     site = client(tmp_path, board=lambda: read_shared(tmp_path / "shared.sqlite"))
-    assert 'href="/leaderboard?page=2"' in site.get("/leaderboard").text
+    assert 'href="/leaderboard?page=2">After</a>' in site.get("/leaderboard").text  # by reward, so not "Older"
     assert re.findall("<tr><td>([0-9]+)</td>", site.get("/leaderboard?page=2").text) == [str(n) for n in range(51, 61)]
 
 
