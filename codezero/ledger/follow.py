@@ -12,7 +12,7 @@ import time
 
 from codezero.errors import LedgerError
 from codezero.ledger.events import changes, topics
-from codezero.ledger.faults import RateLimited, RpcBadReply, RpcServerError, RpcTimeout, StaleChain
+from codezero.ledger.faults import RateLimited, RpcBadReply, RpcRefused, RpcServerError, RpcTimeout, StaleChain
 from codezero.ledger.jsonrpc import Request, RpcRefusal
 from codezero.ledger.rpc import Rpc
 from codezero.ledger.tally import Tally, TallyChange
@@ -98,7 +98,7 @@ class Follower:
                 logs, block = self._rpc.ask([("eth_getLogs", [self._filter(first, last)]), _block(last)])
             except RateLimited as error:  # some servers answer so to a range with too many logs
                 fault, wait_s = error, error.retry_after_s or RATE_WAIT_S
-            except (RpcBadReply, RpcTimeout, RpcServerError) as error:  # the answer is too long, or takes too long
+            except (RpcBadReply, RpcTimeout, RpcServerError, RpcRefused) as error:  # it is too long, or takes too long
                 fault = error
             else:
                 if not isinstance(logs, RpcRefusal):

@@ -14,6 +14,7 @@ from codezero.ledger import abi, follow, tally
 from codezero.ledger.events import EVENTS, REGISTERED
 from codezero.ledger.faults import NoContract, RateLimited, RpcBadReply, RpcRefused, RpcTimeout, StaleChain, WrongChain
 from codezero.ledger.follow import Follower
+from codezero.ledger.jsonrpc import RpcRefusal
 from codezero.ledger.rpc import Rpc
 from codezero.ledger.tally import FIRST_SPAN, Tally
 from tests.unit.ledger.log_chain import ACCOUNT, ADDRESS, CHAIN_ID, LogChain, log, registered, rewarded, voted, word
@@ -83,6 +84,21 @@ def test_however_much_a_server_gives_at_once(made, limits, monkeypatch):
     chain, expected = busy_chain(**limits)
     assert read(chain, made) == (True, expected)
     assert read(chain, made) == (True, expected)
+
+
+class RefusingChain(LogChain):
+    """Refuses a whole HTTP request for too many blocks, as by HTTP 413."""
+
+    def ask(self, requests, *, repeat=True):
+        answers = super().ask(requests)
+        if any(isinstance(answer, RpcRefusal) for answer in answers):
+            raise RpcRefused("HTTP 413")
+        return answers
+
+
+def test_a_server_that_refuses_the_whole_request_is_asked_for_fewer_blocks(made):
+    blocks, expected = busy_chain()
+    assert read(RefusingChain(*blocks.blocks, most_blocks=7), made) == (True, expected)
 
 
 def test_only_what_is_new_is_asked_for_and_only_the_newest_blocks_again(made):
