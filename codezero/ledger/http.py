@@ -114,7 +114,7 @@ def decode(raw: bytes, kind: type[T]) -> T:
 
 def _depth(raw: bytes) -> int:
     """Returns the most brackets outside of strings that are open at once."""
-    outside = b"".join(raw.replace(rb"\\", b"").replace(rb'\"', b"").split(b'"')[::2])
+    outside = b"".join(raw.replace(rb"\\", b"").replace(rb"\"", b"").split(b'"')[::2])
     return max(accumulate(1 if byte in b"[{" else -1 for byte in re.sub(rb"[^][{}]+", b"", outside)), default=0)
 
 

@@ -55,18 +55,18 @@ class Outbox:
                 "(what it holds is then never submitted)"
             ) from error
 
-    def credit(self, round_id: RoundId, reward: float, winners: Sequence[str], now_s: float | None = None) -> bool:
-        """Adds a round's reward to the sum, and replaces the next vote. Returns False if it was added before."""
+    def credit(self, round_id: RoundId, reward: float, winners: Sequence[str], now_s: float | None = None) -> None:
+        """Adds a round's reward to the sum, and replaces the next vote, unless the round was credited before: a node
+        plays one stage of it, and after a kill perhaps another one."""
         now_s = time.time() if now_s is None else now_s
         key = (round_id.number, round_id.stage)
         millionths = round(reward * MILLIONTHS)
         vote = json.dumps([winner for winner in dict.fromkeys(winners) if _plain(winner)])
         with self._change():
-            added = self._run(
-                "INSERT INTO credit VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", *self._key, *key, millionths
-            ).rowcount
-            if not added:
-                return False
+            known = "SELECT 1 FROM credit WHERE (chain_id, contract, peer_id, round) = (?, ?, ?, ?)"
+            if self._run(known, *self._key, round_id.number).fetchone():
+                return
+            self._run("INSERT INTO credit VALUES (?, ?, ?, ?, ?, ?)", *self._key, *key, millionths)
             self._run(
                 "INSERT INTO owed VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
                 "millionths = millionths + excluded.millionths, since_s = COALESCE(since_s, excluded.since_s), "
@@ -82,7 +82,6 @@ class Outbox:
                 *self._key,
                 round_id.number - KEPT_ROUNDS,
             )
-        return True
 
     def owed(self) -> Owed:
         """Returns the sum that is in no item yet."""
@@ -90,15 +89,17 @@ class Outbox:
             row = self._owed_row()
         return Owed(points=0.0, since_s=None) if row is None else Owed(points=row[0] / MILLIONTHS, since_s=row[1])
 
-    def fold(self, now_s: float | None = None) -> None:
+    def fold(self, now_s: float | None = None, seen: RoundId | None = None) -> None:
         """Makes items of the sum's whole points and of the last round's vote; a fraction of a point stays in the sum.
-        If that round has a reward item already, nothing is done, and the sum waits for the next round."""
+        They are for that round, or for the chain's round `seen` where the node is ahead of it. If the round has a
+        reward item already, nothing is done, and the sum waits for the next one."""
         now_s = time.time() if now_s is None else now_s
         with self._change():
             row = self._owed_row()
             if row is None or row[1] is None:
                 return
-            millionths, _, number, stage, winners = row
+            millionths, _, *last, winners = row
+            number, stage = min(last, [seen.number, seen.stage]) if seen else last
             points = abs(millionths) // MILLIONTHS * (1 if millionths > 0 else -1)
             if points and not self._add(Kind.REWARD, now_s, RoundId(number=number, stage=stage), reward=points):
                 return

@@ -40,8 +40,8 @@ def shown(outbox):
 
 
 def test_rewards_add_up_and_become_whole_points_and_a_vote(outbox):
-    assert outbox.credit(at(4), 1.2, ["a"], now_s=10.0)
-    assert outbox.credit(at(5), 1.4, ["b", "b", "c"], now_s=20.0)
+    outbox.credit(at(4), 1.2, ["a"], now_s=10.0)
+    outbox.credit(at(5), 1.4, ["b", "b", "c"], now_s=20.0)
     assert (outbox.owed().points, outbox.owed().since_s) == (2.6, 10.0)
     outbox.fold(now_s=30.0)
     assert shown(outbox) == [("reward", 5, 2, ()), ("vote", 5, 0, ("b", "c"))]
@@ -62,13 +62,13 @@ def test_less_than_a_point_is_kept_and_only_voted(outbox):
     assert outbox.owed().points == 0.4
 
 
-def test_a_round_counts_once_however_often_it_is_credited(path, outbox):
-    assert outbox.credit(at(1), 3.0, ["a"])
-    assert not outbox.credit(at(1), 3.0, ["a"])
+def test_a_round_counts_once_however_often_and_at_whatever_stage_it_is_credited(path, outbox):
+    outbox.credit(at(1), 3.0, ["a"])
+    outbox.credit(at(1), 3.0, ["a"])
     outbox.fold()
     outbox.close()
     again = Outbox(path, SCOPE)
-    assert not again.credit(at(1), 3.0, ["a"])
+    again.credit(at(1, 1), 3.0, ["a"])
     again.fold()
     assert shown(again) == [("reward", 1, 3, ()), ("vote", 1, 0, ("a",))]
     again.close()
@@ -86,6 +86,18 @@ def test_a_round_that_has_its_reward_takes_no_more_and_the_sum_waits(outbox):
     outbox.credit(at(2), 1.0, ["a"], now_s=5.0)
     outbox.fold(now_s=6.0)
     assert shown(outbox)[2:] == [("reward", 2, 6, ()), ("vote", 2, 0, ("a",))]
+
+
+def test_rounds_that_the_chain_has_not_reached_count_for_the_one_that_it_has(outbox):
+    for number, points in ((12, 1.0), (300, 2.0), (301, 3.0)):
+        outbox.credit(at(number), points, ["a"])
+    outbox.fold(seen=at(12, 1))
+    assert shown(outbox) == [("reward", 12, 6, ()), ("vote", 12, 0, ("a",))]
+    outbox.credit(at(302), 4.0, ["b"])
+    outbox.fold(seen=at(12, 1))
+    assert outbox.owed().points == 4.0  # the round has its reward: they wait for the next one
+    outbox.fold(seen=at(13))
+    assert shown(outbox)[2:] == [("reward", 13, 4, ()), ("vote", 13, 0, ("b",))]
 
 
 def test_folding_nothing_makes_nothing(outbox):
@@ -136,7 +148,8 @@ def test_another_chain_contract_or_peer_has_its_own_items(path, outbox):
     ):
         elsewhere = Outbox(path, other)
         assert elsewhere.open_items() == []
-        assert elsewhere.credit(at(1), 7.0, [])
+        elsewhere.credit(at(1), 7.0, [])
+        assert elsewhere.owed().points == 7.0
         elsewhere.close()
     assert outbox.owed().points == 0.0
     assert len(read_pending(path).items) == 2
