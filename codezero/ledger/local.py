@@ -126,7 +126,8 @@ class LocalLedger:
         try:
             with self._db:
                 self._db.execute(
-                    "INSERT INTO settlement (round, stage, peer_id, reward, winners, settled_at_s) SELECT ?, ?, ?, ?, ?, ? "
+                    "INSERT INTO settlement (round, stage, peer_id, reward, winners, settled_at_s) "
+                    "SELECT ?, ?, ?, ?, ?, ? "
                     "WHERE NOT EXISTS (SELECT 1 FROM settlement WHERE (round, peer_id) = (?, ?))",
                     (round_id.number, round_id.stage, self._peer_id, reward, json.dumps(winners), time.time(), *key),
                 )
@@ -150,8 +151,8 @@ class LocalLedger:
             return float(self._db.execute(query, (self._peer_id,)).fetchone()[0])
         except sqlite3.Error as error:
             raise LedgerError(
-                f"cannot read the ledger {self._path}: {error}; check that its disk is there, and restore the file from "
-                "a backup if it is damaged"
+                f"cannot read the ledger {self._path}: {error}; check that its disk is there, and restore the file "
+                "from a backup if it is damaged"
             ) from error
 
     def status(self) -> str:

@@ -26,7 +26,7 @@ MILLIONTHS = 1_000_000
 """Units of the sum in a point of reward: integers add up exactly. The chain takes whole points."""
 KEPT_ROUNDS = 1000
 """The number of past rounds that are remembered as credited."""
-TROUBLE, TROUBLE_SINCE, TROUBLE_SEEN = "trouble", "trouble since", "trouble seen"
+TROUBLE, TROUBLE_SINCE, TROUBLE_SEEN, _TROUBLE_KIND = "trouble", "trouble since", "trouble seen", "trouble kind"
 """Keys of notes for readers of the outbox: why items do not reach the chain, and two Unix times, since when that is so
 and when it was last seen."""
 _OPEN = ", ".join("?" * len(OPEN))
@@ -205,14 +205,16 @@ class Outbox:
             if unsent:
                 self._set(item, state=ItemState.WAITING)
 
-    def note_trouble(self, text: str) -> None:
-        """Stores why items do not reach the chain, in words, with the times; an empty text means that they do."""
-        now_s = time.time()
+    def note_trouble(self, text: str, kind: str = "") -> None:
+        """Stores why items do not reach the chain, in words, with the times; an empty text means that they do. Trouble
+        of the same kind goes on, though its words may have other numbers."""
+        now_s = repr(time.time())
         with self._change():
-            if text != self.recall(self._notes + TROUBLE):
-                self._note(self._notes + TROUBLE, text)
-                self._note(self._notes + TROUBLE_SINCE, repr(now_s))
-            self._note(self._notes + TROUBLE_SEEN, repr(now_s))
+            if not self.recall(self._notes + TROUBLE) or kind != self.recall(self._notes + _TROUBLE_KIND):
+                self._note(self._notes + TROUBLE_SINCE, now_s)
+            self._note(self._notes + TROUBLE, text)
+            self._note(self._notes + _TROUBLE_KIND, kind)
+            self._note(self._notes + TROUBLE_SEEN, now_s)
 
     def remember(self, key: str, value: str) -> None:
         """Stores a short text under a key, over restarts."""

@@ -35,8 +35,8 @@ class Submissions(Delivery):
         """The reason why nothing is submitted until the node is started again; empty if there is none."""
 
     def deliver(self, view: ChainView) -> bool:
-        """Does one step for each item that is due: the registration, then those that wait longest, so that one which the
-        sign-in app keeps refusing does not hold up the others. Returns and raises as `_try`."""
+        """Does one step for each item that is due: the registration, then those that wait longest, so that one that the
+        sign-in app keeps refusing does not hold up others. Returns and raises as `_try`."""
         busy = False
         if self.halted:
             return False

@@ -271,7 +271,7 @@ class Submitter:
             logger.info("the chain takes submissions again")
         if changed or error is not None:  # the same trouble again: its time is updated
             try:
-                self._outbox.note_trouble(text)
+                self._outbox.note_trouble(text, type(error).__name__)
             except OutboxError as full:
                 self._remind("outbox", str(full))
 

@@ -5,7 +5,7 @@ import pytest
 from codezero.errors import LedgerError
 from codezero.ledger.faults import OutboxError
 from codezero.ledger.items import ItemState, Kind, LedgerScope, in_words
-from codezero.ledger.outbox import Outbox
+from codezero.ledger.outbox import TROUBLE, TROUBLE_SINCE, Outbox
 from codezero.ledger.reading import read_pending
 from codezero.ledger.transactions import Transaction
 from codezero.types import RoundId
@@ -214,6 +214,23 @@ def test_what_is_remembered_outlives_the_process(path, outbox):
     again = Outbox(path, SCOPE)
     assert again.recall("view") == "2"
     again.close()
+
+
+def test_trouble_lasts_since_it_began_whatever_its_numbers(outbox, clock):
+    def since_s():
+        return float(outbox.recall(TROUBLE_SINCE))
+
+    outbox.note_trouble("the account holds 0.5 ETH", "InsufficientFunds")
+    began_s = since_s()
+    clock.skip(60.0)
+    outbox.note_trouble("the account holds 0.4 ETH", "InsufficientFunds")
+    assert (outbox.recall(TROUBLE), since_s()) == ("the account holds 0.4 ETH", began_s)
+    outbox.note_trouble("the RPC is away", "RpcTimeout")
+    assert began_s + 60.0 <= since_s() < began_s + 120.0
+    outbox.note_trouble("")
+    clock.skip(60.0)
+    outbox.note_trouble("the RPC is away", "RpcTimeout")
+    assert since_s() >= began_s + 120.0
 
 
 def test_old_credits_are_forgotten_but_not_young_ones(outbox):
