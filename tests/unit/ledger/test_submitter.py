@@ -54,10 +54,7 @@ class FakeCoordinator:
             raise self.fault
         return ChainView(
             round_id=RoundId(number=self.round),
-            bootnodes=("/ip4/203.0.113.7/tcp/1/p2p/Qm",),
             owner=self.owner,
-            total_reward=sum(self.rewards.values()),
-            total_wins=0,
             balance_wei=self.balance_wei,
         )
 
