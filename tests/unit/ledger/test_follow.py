@@ -32,8 +32,14 @@ def follower(chain, tally):
 
 
 def read(chain, tally, limit_s=60.0):
-    whole = follower(chain, tally).follow(limit_s)
-    return whole, shown(tally)
+    follower(chain, tally).follow(limit_s)
+    return is_whole(tally), shown(tally)
+
+
+def is_whole(tally):
+    """Whether it has the newest block."""
+    progress = tally.progress()
+    return progress.read_block == progress.head_block
 
 
 def shown(tally):
@@ -133,13 +139,11 @@ def test_an_empty_chain_is_read_in_long_steps(made):
 
 def test_when_time_is_over_what_was_read_is_kept_and_gone_on_with(made, clock):
     chain, expected = busy_chain(most_blocks=4)
-    whole, rounds = False, 0
+    rounds = 0
     chain.answers["eth_getLogs"] = lambda found: clock.skip(1.0) or found
-    while not whole:
-        whole, places = follower(chain, made).follow(10.5), shown(made)
+    while made.progress().read_block < 59:
+        _, places = read(chain, made, 10.5)
         rounds += 1
-        progress = made.progress()
-        assert whole == (progress.read_block == progress.head_block == 59)
     assert rounds > 2
     assert places == expected
 
