@@ -77,11 +77,8 @@ class Outbox:
                 *key,
                 vote,
             )
-            self._run(
-                "DELETE FROM credit WHERE (chain_id, contract, peer_id) = (?, ?, ?) AND round < ?",
-                *self._key,
-                round_id.number - KEPT_ROUNDS,
-            )
+            old = "DELETE FROM credit WHERE (chain_id, contract, peer_id) = (?, ?, ?) AND round < ?"
+            self._run(old, *self._key, round_id.number - KEPT_ROUNDS)
 
     def owed(self) -> Owed:
         """Returns the sum that is in no item yet."""
@@ -91,8 +88,8 @@ class Outbox:
 
     def fold(self, now_s: float | None = None, seen: RoundId | None = None) -> None:
         """Makes items of the sum's whole points and of the last round's vote; a fraction of a point stays in the sum.
-        They are for that round, or for the chain's round `seen` where the node is ahead of it. If the round has a
-        reward item already, nothing is done, and the sum waits for the next one."""
+        They are for that round, or for the chain's round `seen` where the node is ahead of it. If there are items of
+        that round already, nothing is done, and sum and vote wait for the next one."""
         now_s = time.time() if now_s is None else now_s
         with self._change():
             row = self._owed_row()
@@ -100,9 +97,12 @@ class Outbox:
                 return
             millionths, _, *last, winners = row
             number, stage = min(last, [seen.number, seen.stage]) if seen else last
-            points = abs(millionths) // MILLIONTHS * (1 if millionths > 0 else -1)
-            if points and not self._add(Kind.REWARD, now_s, RoundId(number=number, stage=stage), reward=points):
+            done = "SELECT 1 FROM item WHERE kind IN (?, ?) AND (chain_id, contract, peer_id, round) = (?, ?, ?, ?)"
+            if self._run(done, Kind.REWARD, Kind.VOTE, *self._key, number).fetchone():
                 return
+            points = abs(millionths) // MILLIONTHS * (1 if millionths > 0 else -1)
+            if points:
+                self._add(Kind.REWARD, now_s, RoundId(number=number, stage=stage), reward=points)
             if winners != "[]":
                 self._add(Kind.VOTE, now_s, RoundId(number=number), winners=winners)
             self._run(
