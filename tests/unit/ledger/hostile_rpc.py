@@ -11,7 +11,7 @@ from tests import local_http
 
 SEVEN = "0x" + "00" * 31 + "07"
 KEY = "1f2e3d4c5b6a7980SECRET"
-"""In the URL of those who are served by their key."""
+"""A key, as URLs of hosted RPCs have one."""
 
 
 class HostileRpc:
@@ -21,7 +21,7 @@ class HostileRpc:
         self.asked = []
         """Methods of each HTTP request."""
         self.status = 200
-        """Of what it answers in JSON."""
+        """The HTTP status of what it answers in JSON."""
         self.answers = {}
         """By method, in mode "answers": the `result`, or a dict with `error`."""
         self.for_methods = None

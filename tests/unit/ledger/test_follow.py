@@ -37,7 +37,7 @@ def read(chain, tally, limit_s=60.0):
 
 
 def is_whole(tally):
-    """Whether it has the newest block."""
+    """Returns True if it has the newest block."""
     progress = tally.progress()
     return progress.read_block == progress.head_block
 

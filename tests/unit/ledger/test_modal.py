@@ -254,7 +254,7 @@ def test_a_peer_id_of_another_account_is_fatal(node, deployed, app):
 
 
 def test_the_only_user_s_newest_activated_key_says_which_account(tmp_path, app):
-    """Whatever a sign-in that was given up has left."""
+    """A sign-in that was given up leaves keys, too."""
     keys = json.loads((tmp_path / "temp-data" / "userApiKey.json").read_text())
     given_up = keys[ORG_ID][0]
     keys[ORG_ID] += [keys[ORG_ID][1] | {"accountAddress": SIGNER}, given_up]
