@@ -53,19 +53,20 @@ def run_node(config: NodeConfig) -> int:
 
     Raises CodezeroError: it cannot start or continue.
     """
-    tokens = take_tokens(config.push, os.environ)  # before any child process could inherit them
-    return run(config, SOLVER, lambda parts: Node(config, tokens, parts))
+    # Before any child process could inherit them.
+    tokens, key = take_tokens(config.push, os.environ), load_key(config.ledger)
+    return run(config, SOLVER, lambda parts: Node(config, tokens, key, parts))
 
 
 class Node:
     """The parts of a node, started in an order that finds errors early and cheaply; their stack closes them in
     reverse."""
 
-    def __init__(self, config: NodeConfig, tokens: HubTokens, parts: CommonParts) -> None:
+    def __init__(self, config: NodeConfig, tokens: HubTokens, key: bytes | None, parts: CommonParts) -> None:
         self._config, self._console, self._folder, self._status = config, parts.console, parts.folder, parts.status
         console, stack, place = parts.console, parts.stack, parts.place
         self._status.update(model=config.model.name, group_size=config.rollout.num_generations)
-        self._ledger = make_ledger(config, load_key(config.ledger), self._folder, place.peer_id, console, stack)
+        self._ledger = make_ledger(config, key, self._folder, place.peer_id, console, stack)
         self._services = Services(config, self._ledger, self._folder, place.peer_id, console)
         self._checkpoints = CheckpointStore(self._folder / "checkpoints")
         self._monitor = RoundMonitor(

@@ -16,7 +16,9 @@ if (existsSync(file)) {
 
 process.env.DATA_DIR = resolve(root, process.env.DATA_DIR || "temp-data");
 process.env.PORT ||= process.env.CODEZERO_SIGN_IN_PORT || "3000";
-const place = `http://localhost:${process.env.PORT}`;
+const host = process.env.HOST || "127.0.0.1";
+const name = ["127.0.0.1", "0.0.0.0", "::"].includes(host) ? "localhost" : host.includes(":") ? `[${host}]` : host;
+const place = `http://${name}:${process.env.PORT}`;
 if (process.argv[2] === "address") {
   console.log(await address());
   process.exit();
@@ -33,7 +35,7 @@ process.env.NODE_KEYS = (process.env.NODE_KEYS ?? "../swarm.pem")
   .map((path) => resolve(root, path))
   .join(",");
 // The server listens where HOSTNAME says. Shells and containers set that to the machine's name, which would open it.
-process.env.HOSTNAME = process.env.HOST || "127.0.0.1";
+process.env.HOSTNAME = host;
 await import(pathToFileURL(server).href);
 // Not where it may be a log: whoever has the address first is let in.
 if (process.stdout.isTTY) {
@@ -45,7 +47,9 @@ if (process.stdout.isTTY) {
 
 /** With a ticket, which works once. */
 async function address() {
-  const token = readFileSync(join(process.env.DATA_DIR, "token"), "utf8").trim();
+  const file = join(process.env.DATA_DIR, "token");
+  if (!existsSync(file)) fail(`there is no ${file}: start the app first, or set DATA_DIR to that of the running one`);
+  const token = readFileSync(file, "utf8").trim();
   const asked = { method: "POST", headers: { authorization: `Bearer ${token}` } };
   const reply = await fetch(`${place}/api/ticket`, asked).catch(() => undefined);
   if (!reply?.ok) fail(`no app of this folder answers at ${place}`);

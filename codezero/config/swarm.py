@@ -157,7 +157,7 @@ class LedgerConfig:
     warn_below_eth: float = 0.01
     """Balance in ETH below which the node warns; 0 never warns."""
     patience_s: float = 600.0
-    """Longest time in seconds that a chain which does not answer may delay the next round."""
+    """Longest time in seconds that a chain which does not answer, or is behind the node, may delay the next round."""
     bootnodes: bool = True
     """Join the swarm through the contract's bootnodes too."""
 

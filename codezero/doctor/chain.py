@@ -6,6 +6,7 @@ import os
 import re
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -70,40 +71,32 @@ def _away(found: str) -> Finding:
 
 def _on_chain(case: Case, account: str) -> Iterator[Finding]:
     from codezero.ledger.account import ETHER, ether
-    from codezero.ledger.contract import Contract, checksummed
-    from codezero.ledger.coordinator import Coordinator, coordinator_abi
-    from codezero.ledger.jsonrpc import JsonRpc
-    from codezero.ledger.rpc import Rpc
+    from codezero.ledger.coordinator import Coordinator
+    from codezero.ledger.rpc import open_contract
 
     config, market = case.config.ledger, case.config.market
     identity = keys.load(case)
-    try:
-        contract = Contract(checksummed(config.contract_address), coordinator_abi())
-        others = [checksummed(market.contract_address)] if market.enabled else []
-    except ValueError as fault:
-        yield error("chain", f"a contract's address: {fault}", "no node can start", "correct ledger.contract_address")
-        return
-    transport = JsonRpc(config.rpc_url, timeout_s=TIMEOUT_S, retries=0)
-    rpc = Rpc(transport, chain_id=config.chain_id, contracts=[contract.address], error_names=contract.error_names)
-    view = Coordinator(contract, rpc).view(identity.peer_id if identity else "", account or _NOBODY)
-    yield ok(
-        "chain", f"{transport.place}: chain {config.chain_id}, {contract.address} is at round {view.round_id.number}"
-    )
-    if others:
-        setting = "market.contract_address"
-        Rpc(transport, chain_id=config.chain_id, contracts=others, contract_setting=setting).ask([])
-        yield ok("market", f"there is a contract at {others[0]}")
+    peer_id = identity.peer_id if identity else ""
+    opened = partial(open_contract, rpc_url=config.rpc_url, chain_id=config.chain_id, timeout_s=TIMEOUT_S, retries=0)
+    coordinator = Coordinator(*opened("SwarmCoordinator", config.contract_address))
+    view = coordinator.view(peer_id, account or _NOBODY)
+    where = f"the RPC at {urlsplit(config.rpc_url).netloc}: chain {config.chain_id}"
+    yield ok("chain", f"{where}, {coordinator.address} is at round {view.round_id.number}")
+    if market.enabled:
+        contract, rpc = opened("PredictionMarket", market.contract_address, setting="market.contract_address")
+        rpc.ask([])
+        yield ok("market", f"there is a contract at {contract.address}")
     if account and config.warn_below_eth and view.balance_wei < config.warn_below_eth * ETHER:
         means = "it cannot pay for much longer; rewards then wait"
         do = f"send it some, or set ledger.warn_below_eth below {config.warn_below_eth:g}"
         yield warning("account", f"{account} holds {ether(view.balance_wei)} ETH", means, do)
     elif account:
         yield ok("account", f"{account} holds {ether(view.balance_wei)} ETH")
-    if identity is not None and account:
-        yield _registration(identity.peer_id, view.owner, account)
-        yield info("earned", f"{view.total_reward} points and {view.total_wins} votes on the chain so far")
-    if config.bootnodes and view.bootnodes:
-        yield from swarm.dialled(view.bootnodes[:16], "the contract")
+    if peer_id and account:
+        yield _registration(peer_id, view.owner, account)
+        yield info("earned", "{} points and {} votes on the chain so far".format(*coordinator.earned(peer_id)))
+    if config.bootnodes and (bootnodes := coordinator.bootnodes()):
+        yield from swarm.dialled(bootnodes[:16], "the contract")
 
 
 def _registration(peer_id: str, owner: str | None, account: str) -> Finding:
@@ -125,9 +118,12 @@ def _account(config: LedgerConfig) -> str:
         return keystore.address(Path(config.keystore).expanduser())
     from codezero.ledger import modal
 
-    login_dir = Path(config.login_dir).expanduser()
-    org_id = config.org_id or modal.only_user(login_dir)
-    return config.account_address or modal.smart_account(login_dir, org_id)
+    return modal.app_account(
+        proxy_url=config.proxy_url,
+        org_id=config.org_id,
+        account_address=config.account_address,
+        login_dir=Path(config.login_dir).expanduser(),
+    ).address
 
 
 def check_sign_in(case: Case) -> Iterator[Finding]:
@@ -191,7 +187,7 @@ def _session(config: LedgerConfig) -> Iterator[Finding]:
     for org_id, saved in found.items():
         if config.org_id and org_id != config.org_id:
             continue
-        left_s = min((deadline_s(key.deferred_action_digest) for key in saved[-1:] if key.activated), default=0.0)
+        left_s = next((deadline_s(key.deferred_action_digest) for key in reversed(saved) if key.activated), 0.0)
         left_s -= time.time() if left_s else 0.0
         if left_s < 0:
             means = "the app refuses to send anything; rewards wait"

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import hashes, padding, serialization
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.kdf.pbkdf2 import PBKDF2HMAC
 
-from codezero.errors import IdentityError
+from codezero.errors import CodezeroError, IdentityError
 from codezero.identity.key import Identity
 from codezero.identity.names import animal_name
 
@@ -41,7 +41,7 @@ def export_key(identity: Identity, passphrase: str) -> bytes:
     key = identity.private_key.private_bytes(
         serialization.Encoding.DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    text = "\n".join(textwrap.wrap(base64.b64encode(_encrypted(key, _encoded(passphrase))).decode(), 64))
+    text = "\n".join(textwrap.wrap(base64.b64encode(_encrypted(key, encoded(passphrase, IdentityError))).decode(), 64))
     return (
         f"Key of peer {identity.peer_id} ({animal_name(identity.peer_id)})\n"
         f"-----BEGIN ENCRYPTED PRIVATE KEY-----\n{text}\n-----END ENCRYPTED PRIVATE KEY-----\n"
@@ -53,7 +53,7 @@ def import_key(data: bytes, passphrase: str) -> Identity:
     if not passphrase:
         raise IdentityError("the passphrase is empty: give the one that the key was exported with")
     try:
-        key = serialization.load_pem_private_key(data, _encoded(passphrase))
+        key = serialization.load_pem_private_key(data, encoded(passphrase, IdentityError))
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise IdentityError(
             "the backup does not open: the passphrase is wrong, or the file is damaged or no encrypted key"
@@ -66,11 +66,12 @@ def import_key(data: bytes, passphrase: str) -> Identity:
         ) from error
 
 
-def _encoded(passphrase: str) -> bytes:
+def encoded(passphrase: str, kind: type[CodezeroError]) -> bytes:
+    """Returns a passphrase's bytes. Raises an error of this kind: it is not valid UTF-8."""
     try:
         return passphrase.encode()
     except UnicodeEncodeError as error:
-        raise IdentityError("the passphrase is not valid UTF-8: use another one") from error
+        raise kind("the passphrase is not valid UTF-8: use another one") from error
 
 
 def _encrypted(key: bytes, passphrase: bytes) -> bytes:

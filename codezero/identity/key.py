@@ -49,11 +49,14 @@ class Identity:
 
     @classmethod
     def of(cls, key: PrivateKeyTypes | None) -> Identity:
-        """Returns the identity of a key. Raises ValueError: it is not an RSA key of a size that peers accept."""
+        """Returns the identity of a key. Raises ValueError: it is not an RSA key of a form that peers accept."""
         if not isinstance(key, rsa.RSAPrivateKey):
             raise ValueError("it holds no RSA key")
         if not KEY_BITS <= key.key_size <= MAX_KEY_BITS:
             raise ValueError(f"its key has {key.key_size} bits, and peers take {KEY_BITS} to {MAX_KEY_BITS}")
+        exponent = key.public_key().public_numbers().e
+        if exponent != PUBLIC_EXPONENT:
+            raise ValueError(f"its key has the exponent {exponent}, and peers take {PUBLIC_EXPONENT} alone")
         public_key = key.public_key().public_bytes(
             serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
         )

@@ -26,14 +26,14 @@ class ChainLedger:
     """Implements `ports.Ledger`. Its rounds are the contract's; those that pass while the node is busy are skipped."""
 
     def __init__(self, local: LocalLedger, submitter: Submitter, patience_s: float) -> None:
-        """`patience_s`: seconds that the node waits for its next round while the RPC does not answer."""
+        """`patience_s`: seconds that the node waits for its next round while the chain does not give one."""
         self._local, self.submitter, self._patience_s = local, submitter, patience_s
-        self._skipped = SkippedRounds()
+        self._skipped, self._is_told_ahead = SkippedRounds(), False
 
     def next_round(self, after: RoundId | None) -> RoundId:
         """Waits until the contract's round is past `after`, and returns it. If the RPC does not answer for
-        `patience_s`, it returns the number after `after`; rewards of that round are submitted when the contract has
-        reached it.
+        `patience_s`, or its round is still before `after` then, it returns the number after `after`; rewards of that
+        round are submitted for a round that the contract has.
 
         Raises PeerTaken: the peer id is registered to another account.
         """
@@ -55,10 +55,26 @@ class ChainLedger:
                     self.submitter.trouble,
                 )
                 return RoundId(number=after.number + 1)
+            if now is not None and now.number < after.number and not self.submitter.is_away:
+                self._tell_ahead(now, after)
+                if waited_s >= self._patience_s:
+                    return RoundId(number=after.number + 1)
             if not told and waited_s >= LOOK_S:
                 told = True
                 logger.info("waiting for the contract to go past round %d", after.number)
             self.submitter.wait_for_round(replace(after, stage=sys.maxsize), LOOK_S)
+
+    def _tell_ahead(self, now: RoundId, after: RoundId) -> None:
+        if not self._is_told_ahead:
+            self._is_told_ahead = True
+            logger.warning(
+                "the chain is at round %d, before this node's round %d: each round waits ledger.patience_s=%g s for it "
+                "at most, and rewards count for the chain's round. Nothing has to be done after an outage or with "
+                "another ledger than before; else check ledger.contract_address",
+                now.number,
+                after.number,
+                self._patience_s,
+            )
 
     def settle(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> Receipt:
         """Stores reward and vote on disk, once per round; the chain gets them later. Raises LedgerError: it cannot."""

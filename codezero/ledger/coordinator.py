@@ -32,12 +32,8 @@ class ChainView:
     """The contract's state at one poll, as far as it concerns a node."""
 
     round_id: RoundId
-    bootnodes: tuple[str, ...]
-    """Multiaddresses of the swarm's bootnodes; untrusted text."""
     owner: str | None
     """The account that the peer id is registered to; None if it is not."""
-    total_reward: int
-    total_wins: int
     balance_wei: int
     """The balance of the node's account."""
 
@@ -68,27 +64,27 @@ class Coordinator:
         ((found,),) = self._rpc.read([self._contract.call("getBootnodes()")])
         return tuple(cast(Any, found))
 
+    def earned(self, peer_id: str) -> tuple[int, int]:
+        """Returns the points and the votes that a peer has earned."""
+        calls = [("getTotalRewards(string[])", [peer_id]), ("getTotalWins(string)", peer_id)]
+        (rewards,), (wins,) = self._rpc.read([self._contract.call(name, argument) for name, argument in calls])
+        return sum(cast(Any, rewards)), cast(Any, wins)
+
     def view(self, peer_id: str, account: str) -> ChainView:
         """Polls all that a node needs to know, in one HTTP request."""
         calls = [
             self._contract.call("currentRound()"),
             self._contract.call("currentStage()"),
-            self._contract.call("getBootnodes()"),
             self._owner(peer_id),
-            self._contract.call("getTotalRewards(string[])", [peer_id]),
-            self._contract.call("getTotalWins(string)", peer_id),
         ]
         answers = self._rpc.ask([*map(call_request, calls), ("eth_getBalance", [account, LATEST])])
         values = [self._rpc.values(call, answer) for call, answer in zip(calls, answers[:-1], strict=True)]
-        number, stage, bootnodes, owners, rewards, wins = (cast(Any, value[0]) for value in values)
-        if max(number, stage) > MAX_ROUND or len(rewards) != 1:
+        number, stage, owners = (cast(Any, value[0]) for value in values)
+        if max(number, stage) > MAX_ROUND:
             raise RpcBadReply(f"the RPC says it is round {number:.4g} stage {stage:.4g}: something is wrong with it")
         return ChainView(
             round_id=RoundId(number=number, stage=stage),
-            bootnodes=tuple(bootnodes),
             owner=_owner_of(owners),
-            total_reward=rewards[0],
-            total_wins=wins,
             balance_wei=self._rpc.quantity(answers[-1], "eth_getBalance"),
         )
 

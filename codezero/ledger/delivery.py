@@ -147,21 +147,21 @@ class Delivery(ABC):
             return item.kind is Kind.REGISTRATION
         judged = self._judged(item, standing, sent)
         if judged is not None:
-            return self._take(item, *judged)
+            self._take(item, *judged)
+            return judged == (item.state, "") and _is_fresh(item, sent)
         if step is Step.RESEND:
             self._resend(sent[-1])
         elif step is not Step.WAIT and _is_due(item):
             if sent and standing.receipts.get(sent[-1].hash) is False:
                 self._outbox.refused(item, f"transaction {sent[-1].hash} was mined and failed")
             return self._send(item, sent[-1] if step is Step.REPLACE else None)
-        return True
+        return _is_fresh(item, sent)
 
-    def _take(self, item: LedgerItem, state: ItemState, note: str) -> bool:
+    def _take(self, item: LedgerItem, state: ItemState, note: str) -> None:
         if state not in OPEN:
             self._end(item, state, note)
         elif note:
             self._outbox.postpone(item, time.time() + HOLD_S * random.uniform(0.75, 1.25), note, tried=False)
-        return state in OPEN and not note
 
     def _send(self, item: LedgerItem, replaces: Transaction | None) -> bool:
         journal = Journal(
@@ -184,7 +184,7 @@ class Delivery(ABC):
             if item.note != str(error):
                 logger.warning("%s: %s", in_words(item), error)
             self._outbox.postpone(item, time.time() + RESEND_AFTER_S, str(error), tried=False)
-            return True
+            return False
         now_s, sent = time.time(), self._outbox.sent(item)
         if sent:
             self._outbox.taken(sent[-1], now_s)
@@ -221,6 +221,12 @@ def _wait_s(item: LedgerItem) -> float:
     if item.kind is Kind.CLAIM:
         return backoff_s(item.tries, MAX_CLAIM_WAIT_S, FIRST_CLAIM_WAIT_S)
     return backoff_s(item.tries)
+
+
+def _is_fresh(item: LedgerItem, sent: Sequence[Transaction]) -> bool:
+    """Returns True if an item was signed, or handed over, within UNSEEN_S, so that the chain may soon have it."""
+    since_s = sent[-1].signed_at_s if sent else item.due_at_s - UNSEEN_S
+    return 0 <= time.time() - since_s < UNSEEN_S
 
 
 def _is_due(item: LedgerItem) -> bool:

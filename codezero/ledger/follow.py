@@ -12,7 +12,7 @@ import time
 
 from codezero.errors import LedgerError
 from codezero.ledger.events import changes, topics
-from codezero.ledger.faults import RateLimited, RpcBadReply, RpcServerError, RpcTimeout, StaleChain
+from codezero.ledger.faults import RateLimited, RpcBadReply, RpcRefused, RpcServerError, RpcTimeout, StaleChain
 from codezero.ledger.jsonrpc import Request, RpcRefusal
 from codezero.ledger.rpc import Rpc
 from codezero.ledger.tally import Tally, TallyChange
@@ -37,8 +37,8 @@ class Follower:
         self._rpc, self._contract, self._tally = rpc, contract, tally
         self._span, self._may_grow = tally.progress().span, True
 
-    def follow(self, limit_s: float) -> bool:
-        """Reads for at most about `limit_s`. Returns True if the tally then has the newest block.
+    def follow(self, limit_s: float) -> None:
+        """Reads for at most about `limit_s`, up to the newest block.
 
         Raises RpcFault, WrongChain, NoContract; LedgerError: the tally cannot be written. What was read before stays.
         """
@@ -46,26 +46,25 @@ class Follower:
         head = self._checked_head()
         self._tally.note_head(head)
         try:
-            return self._follow(head, until_s)
+            self._follow(head, until_s)
         finally:
             self._tally.note_span(self._span)
 
-    def _follow(self, head: int, until_s: float) -> bool:
+    def _follow(self, head: int, until_s: float) -> None:
         while (at := self._tally.progress()).next_block <= head - SETTLED_BLOCKS:
             found = self._read(at.next_block, head - SETTLED_BLOCKS, until_s)
             if found is None:
-                return False
+                return
             self._tally.add(found[0], at, found[1], found[2])
         recent: list[TallyChange] = []
         first = at.next_block
         while first <= head:
             found = self._read(first, head, until_s)
             if found is None:
-                return False
+                return
             recent += found[0]
             first = found[1] + 1
         self._tally.add_recent(recent, at, head)
-        return True
 
     def _checked_head(self) -> int:
         """Returns the newest block's number, and clears the tally if the chain is not the one that was read so far.
@@ -98,7 +97,7 @@ class Follower:
                 logs, block = self._rpc.ask([("eth_getLogs", [self._filter(first, last)]), _block(last)])
             except RateLimited as error:  # some servers answer so to a range with too many logs
                 fault, wait_s = error, error.retry_after_s or RATE_WAIT_S
-            except (RpcBadReply, RpcTimeout, RpcServerError) as error:  # the answer is too long, or takes too long
+            except (RpcBadReply, RpcTimeout, RpcServerError, RpcRefused) as error:  # it is too long, or takes too long
                 fault = error
             else:
                 if not isinstance(logs, RpcRefusal):

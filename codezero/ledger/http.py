@@ -8,8 +8,11 @@ from __future__ import annotations
 import asyncio
 import datetime
 import email.utils
+import re
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -21,9 +24,9 @@ from codezero.errors import LedgerError
 from codezero.ledger.faults import RpcBadReply, RpcTimeout, RpcUnreachable
 
 MAX_REPLY_BYTES = 4 << 20
-MAX_BRACKETS = 5000
-"""The most opening brackets in a reply, far more than any expected one has. A deeply nested reply could exhaust the
-stack where a library has raised the interpreter's recursion limit, as several for chains do."""
+MAX_DEPTH = 100
+"""The most brackets in a reply that are open at once, far more than in any expected one. A deeply nested reply could
+exhaust the stack where a library has raised the interpreter's recursion limit, as several for chains do."""
 SHOWN_CHARS = 200
 """The most characters of a server's text in a message."""
 MAX_RETRY_AFTER_S = 600.0
@@ -51,6 +54,7 @@ class Server:
         self.place = f"{what} at {host}"
         """The server's name for messages."""
         self._url, self._setting, self._timeout_s = url, setting, timeout_s
+        self._keys = re.findall(rb"[\w~-]{16,}", "?".join(urlsplit(url)[2:4]).encode())
         self._trust_env = not loopback
         self._tls = httpx2.create_ssl_context(trust_env=self._trust_env)  # made once, since it reads all certificates
 
@@ -63,6 +67,8 @@ class Server:
         try:
             return await asyncio.wait_for(self._post(content, path, headers), self._timeout_s)
         except asyncio.TimeoutError as error:
+            # asyncio.run would otherwise wait for a name server that hangs.
+            asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
             raise RpcTimeout(
                 f"{self.place} gave no complete answer in {self._timeout_s:g} s: it is busy or hangs"
             ) from error
@@ -87,14 +93,16 @@ class Server:
                     raise RpcBadReply(
                         f"{self.place} sent more than {MAX_REPLY_BYTES} bytes: use another {self._setting}"
                     )
+        for key in self._keys:  # some servers repeat it, and parts of a reply are shown
+            raw = raw.replace(key, b"...")
         retry_after_s = _retry_after_s(response.headers.get("retry-after", ""))
         return HttpReply(status=response.status_code, body=bytes(raw), retry_after_s=retry_after_s)
 
 
 def decode(raw: bytes, kind: type[T]) -> T:
     """Parses JSON of a type. Raises ValueError, with printable text: it is not JSON, or of another type."""
-    if raw.count(b"[") + raw.count(b"{") > MAX_BRACKETS:
-        raise ValueError(f"more than {MAX_BRACKETS} brackets")
+    if _depth(raw) > MAX_DEPTH:
+        raise ValueError(f"more than {MAX_DEPTH} brackets within each other")
     start = shown(raw[:60].decode("utf-8", "replace"))
     try:
         return msgspec.json.decode(raw, type=kind)
@@ -102,6 +110,12 @@ def decode(raw: bytes, kind: type[T]) -> T:
         raise ValueError(f"{start!r}, which is of another form ({shown(str(error))})") from error
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"no JSON: {start!r}") from error
+
+
+def _depth(raw: bytes) -> int:
+    """Returns the most brackets outside of strings that are open at once."""
+    outside = b"".join(raw.replace(rb"\\", b"").replace(rb"\"", b"").split(b'"')[::2])
+    return max(accumulate(1 if byte in b"[{" else -1 for byte in re.sub(rb"[^][{}]+", b"", outside)), default=0)
 
 
 def shown(text: str) -> str:

@@ -84,7 +84,7 @@ class JsonRpc:
             raise self._rate_limited(reply.retry_after_s)
         if reply.status >= 500:
             raise RpcServerError(f"{self.place} answered HTTP {reply.status}: it has failed")
-        if reply.status != 200:
+        if reply.status != 200 and (reply.status < 400 or reply.status in (401, 403) or not _has_error(reply.body)):
             raise RpcRefused(
                 f"{self.place} answered HTTP {reply.status} {shown(reply.body.decode('utf-8', 'replace'))}: check "
                 f"{self._setting} and its key"
@@ -134,3 +134,12 @@ class JsonRpc:
     def _rate_limited(self, retry_after_s: float | None) -> RateLimited:
         wait = "later" if retry_after_s is None else f"in {retry_after_s:.0f} s"
         return RateLimited(f"{self.place} limits the rate of requests; asked again {wait}", retry_after_s)
+
+
+def _has_error(raw: bytes) -> bool:
+    """Returns True if the body has errors of JSON-RPC, which some servers send with HTTP 400 or 413."""
+    try:
+        reply: Any = decode(raw, object)
+    except ValueError:
+        return False
+    return isinstance(reply, list) or (isinstance(reply, dict) and isinstance(reply.get("error"), dict))

@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from codezero.errors import IdentityError
+from codezero.identity.backup import MIN_PASSPHRASE, encoded
 from codezero.identity.key import write_new
 from codezero.ledger import ethereum
 from codezero.ledger.contract import checksummed
 from codezero.ledger.faults import WalletError
 
 PASSPHRASE_ENV = "CODEZERO_WALLET_PASSPHRASE"
-MIN_PASSPHRASE = 8
-"""The fewest characters of a passphrase."""
 SCRYPT_N = 1 << 18
 """The cost of the key derivation, as in geth's standard: 256 MiB and about a second."""
 _MAX_FILE = 1 << 16
@@ -52,7 +51,9 @@ def save(key: bytes, path: Path, passphrase: str, *, scrypt_n: int = SCRYPT_N) -
     if len(passphrase) < MIN_PASSPHRASE:
         raise WalletError(f"a passphrase of {len(passphrase)} characters is too weak: use {MIN_PASSPHRASE} or more")
     address = _address(key)
-    stored = ethereum.keyfile().create_keyfile_json(key, _encoded(passphrase), kdf="scrypt", iterations=scrypt_n)
+    stored = ethereum.keyfile().create_keyfile_json(
+        key, encoded(passphrase, WalletError), kdf="scrypt", iterations=scrypt_n
+    )
     try:
         write_new(path, json.dumps({**stored, "address": address.removeprefix("0x").lower()}).encode())
     except FileExistsError as error:
@@ -72,7 +73,7 @@ def load(path: Path, passphrase: str) -> bytes:
     """Returns the key. Raises WalletError: the passphrase is wrong, or the file is damaged or unreadable."""
     stored = _read(path)
     try:
-        key = bytes(ethereum.keyfile().decode_keyfile_json(stored, _encoded(passphrase)))
+        key = bytes(ethereum.keyfile().decode_keyfile_json(stored, encoded(passphrase, WalletError)))
     except (ValueError, TypeError, KeyError, NotImplementedError, MemoryError) as error:
         raise WalletError(
             f"the keystore {path} does not open: the passphrase is wrong, or the file is damaged"
@@ -153,10 +154,3 @@ def _read(path: Path) -> dict[str, Any]:
     if not isinstance(stored, dict) or stored.get("version") != 3:
         raise WalletError(f"{path} is not a keystore of version 3: restore it from a backup, or give another")
     return stored
-
-
-def _encoded(passphrase: str) -> bytes:
-    try:
-        return passphrase.encode()
-    except UnicodeEncodeError as error:
-        raise WalletError("the passphrase is not valid UTF-8: use another one") from error

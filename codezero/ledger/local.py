@@ -68,8 +68,8 @@ class SkippedRounds:
 
 
 class LocalLedger:
-    """Implements `ports.Ledger` with a file. It has one reward and one vote per (round, stage, peer); settling again
-    changes nothing, so a node that was killed between settling and saving can play the round once more."""
+    """Implements `ports.Ledger` with a file. It has one reward and one vote per round and peer; settling again, at any
+    stage, changes nothing, so a node that was killed between settling and saving can play the round once more."""
 
     def __init__(
         self,
@@ -122,17 +122,17 @@ class LocalLedger:
         """Stores the round's reward and vote unless it has them, and returns what is stored. Raises LedgerError: the
         file cannot be written."""
         reward, winners = own_reward(groups), self._ballot.winners(round_id, groups)
-        key = (round_id.number, round_id.stage, self._peer_id)
+        key = (round_id.number, self._peer_id)
         try:
             with self._db:
                 self._db.execute(
                     "INSERT INTO settlement (round, stage, peer_id, reward, winners, settled_at_s) "
-                    "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-                    (*key, reward, json.dumps(winners), time.time()),
+                    "SELECT ?, ?, ?, ?, ?, ? "
+                    "WHERE NOT EXISTS (SELECT 1 FROM settlement WHERE (round, peer_id) = (?, ?))",
+                    (round_id.number, round_id.stage, self._peer_id, reward, json.dumps(winners), time.time(), *key),
                 )
             row = self._db.execute(
-                "SELECT id, reward, winners, settled_at_s FROM settlement WHERE (round, stage, peer_id) = (?, ?, ?)",
-                key,
+                "SELECT id, reward, winners, settled_at_s FROM settlement WHERE (round, peer_id) = (?, ?)", key
             ).fetchone()
         except sqlite3.Error as error:
             raise LedgerError(f"cannot write round {round_id.number} to the ledger {self._path}: {error}") from error
@@ -145,9 +145,15 @@ class LocalLedger:
         )
 
     def total_reward(self) -> float:
-        """Returns the sum of this peer's rewards over all rounds."""
+        """Returns the sum of this peer's rewards over all rounds. Raises LedgerError: the file cannot be read."""
         query = "SELECT COALESCE(SUM(reward), 0) FROM settlement WHERE peer_id = ?"
-        return float(self._db.execute(query, (self._peer_id,)).fetchone()[0])
+        try:
+            return float(self._db.execute(query, (self._peer_id,)).fetchone()[0])
+        except sqlite3.Error as error:
+            raise LedgerError(
+                f"cannot read the ledger {self._path}: {error}; check that its disk is there, and restore the file "
+                "from a backup if it is damaged"
+            ) from error
 
     def status(self) -> str:
         """Returns an empty text: a local ledger has no submissions that could wait."""

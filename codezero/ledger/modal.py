@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
@@ -20,11 +19,11 @@ from codezero.ledger.transactions import Journal
 TIMEOUT_S = 30.0
 """Longest wait in seconds for a whole answer: the app waits for its bundler. A late transaction may still be mined."""
 MAX_FILE_BYTES = 1 << 20
+KEYS = "userApiKey.json"
+"""The app's file of session keys, by user."""
 _HASH = re.compile(r"0x[0-9a-fA-F]{64}")
 _ERROR_NAME = re.compile(r"[A-Z][A-Za-z0-9]{0,63}")
 """The form of a contract's error name; the app's other errors are sentences."""
-
-T = TypeVar("T")
 
 
 class _Taken(msgspec.Struct):
@@ -33,10 +32,6 @@ class _Taken(msgspec.Struct):
 
 class _Refused(msgspec.Struct):
     error: str
-
-
-class _User(msgspec.Struct, rename="camel"):
-    org_id: str
 
 
 class _Key(msgspec.Struct, rename="camel"):
@@ -99,15 +94,13 @@ class AppAccount:
         return found
 
 
-def app_account(
-    *, proxy_url: str, org_id: str, account_address: str, login_dir: Path, timeout_s: float = TIMEOUT_S
-) -> AppAccount:
+def app_account(*, proxy_url: str, org_id: str, account_address: str, login_dir: Path) -> AppAccount:
     """Returns the account, without a request. An empty `org_id` or `account_address` is read from the app's folder.
     Raises LedgerError: an address or URL is not valid, or nobody has signed in."""
-    server = Server(proxy_url.rstrip("/"), what="the sign-in app", setting="ledger.proxy_url", timeout_s=timeout_s)
-    org_id = org_id or only_user(login_dir)
+    server = Server(proxy_url.rstrip("/"), what="the sign-in app", setting="ledger.proxy_url", timeout_s=TIMEOUT_S)
+    org_id = org_id or _only_user(login_dir)
     try:
-        address = checksummed(account_address or smart_account(login_dir, org_id))
+        address = checksummed(account_address or _smart_account(login_dir, org_id))
     except ValueError as error:
         raise LedgerError(f"ledger.account_address: {error}") from error
     return AppAccount(server, org_id, address, login_dir)
@@ -124,29 +117,38 @@ def credentials(login_dir: Path) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"} if re.fullmatch(r"[\w-]{20,100}", token) else {}
 
 
-def only_user(login_dir: Path) -> str:
+def _only_user(login_dir: Path) -> str:
     """Returns the id of the one user who has signed in on this machine. Raises LedgerError: nobody has, or several."""
-    users = _read(login_dir / "userData.json", dict[str, _User])
+    users = _accounts(login_dir)
     if not users:
-        raise _nobody(login_dir / "userData.json", "holds no user")
+        raise _nobody(login_dir / KEYS, "has no activated key")
     if len(users) > 1:
         ids = ", ".join(shown(org_id) for org_id in list(users)[:5])
         raise LedgerError(f"{len(users)} users have signed in ({ids}): choose one with ledger.org_id=...")
     return next(iter(users))
 
 
-def smart_account(login_dir: Path, org_id: str) -> str:
-    """Returns the address that the contract sees: that of the newest activated session key. (`address` in userData.json
-    is the user's signer, another account.) Raises LedgerError: there is no activated key."""
-    path = login_dir / "userApiKey.json"
-    keys = _read(path, dict[str, list[_Key]]).get(org_id, [])
-    found = [key.account_address for key in keys if key.activated and key.account_address]
-    if not found:
-        raise _nobody(path, f"has no activated key of the user {shown(org_id)}")
-    return found[-1]
+def _smart_account(login_dir: Path, org_id: str) -> str:
+    """Returns the address that the contract sees. Raises LedgerError: the user has no activated key."""
+    found = _accounts(login_dir).get(org_id)
+    if found is None:
+        raise _nobody(login_dir / KEYS, f"has no activated key of the user {shown(org_id)}")
+    return found
 
 
-def _read(path: Path, kind: type[T]) -> T:
+def _accounts(login_dir: Path) -> dict[str, str]:
+    """Returns the smart account of each user's newest activated session key: a sign-in that was given up leaves keys
+    that are not activated. Raises LedgerError: the app's file is missing or damaged."""
+    keys = _read(login_dir / KEYS)
+    return {
+        org_id: key.account_address
+        for org_id, saved in keys.items()
+        for key in saved
+        if key.activated and key.account_address
+    }
+
+
+def _read(path: Path) -> dict[str, list[_Key]]:
     try:
         with open(path, "rb") as file:
             raw = file.read(MAX_FILE_BYTES + 1)
@@ -157,7 +159,7 @@ def _read(path: Path, kind: type[T]) -> T:
     try:
         if len(raw) > MAX_FILE_BYTES:
             raise ValueError
-        return msgspec.json.decode(raw, type=kind)
+        return msgspec.json.decode(raw, type=dict[str, list[_Key]])
     except (msgspec.MsgspecError, ValueError, RecursionError):  # from None: its text may hold a private key
         raise LedgerError(f"{path} is damaged or of another program: sign in again, or give ledger.login_dir") from None
 

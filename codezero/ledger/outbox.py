@@ -26,7 +26,7 @@ MILLIONTHS = 1_000_000
 """Units of the sum in a point of reward: integers add up exactly. The chain takes whole points."""
 KEPT_ROUNDS = 1000
 """The number of past rounds that are remembered as credited."""
-TROUBLE, TROUBLE_SINCE, TROUBLE_SEEN = "trouble", "trouble since", "trouble seen"
+TROUBLE, TROUBLE_SINCE, TROUBLE_SEEN, _TROUBLE_KIND = "trouble", "trouble since", "trouble seen", "trouble kind"
 """Keys of notes for readers of the outbox: why items do not reach the chain, and two Unix times, since when that is so
 and when it was last seen."""
 _OPEN = ", ".join("?" * len(OPEN))
@@ -55,18 +55,18 @@ class Outbox:
                 "(what it holds is then never submitted)"
             ) from error
 
-    def credit(self, round_id: RoundId, reward: float, winners: Sequence[str], now_s: float | None = None) -> bool:
-        """Adds a round's reward to the sum, and replaces the next vote. Returns False if it was added before."""
+    def credit(self, round_id: RoundId, reward: float, winners: Sequence[str], now_s: float | None = None) -> None:
+        """Adds a round's reward to the sum, and replaces the next vote, unless the round was credited before: a node
+        plays one stage of it, and after a kill perhaps another one."""
         now_s = time.time() if now_s is None else now_s
         key = (round_id.number, round_id.stage)
         millionths = round(reward * MILLIONTHS)
         vote = json.dumps([winner for winner in dict.fromkeys(winners) if _plain(winner)])
         with self._change():
-            added = self._run(
-                "INSERT INTO credit VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", *self._key, *key, millionths
-            ).rowcount
-            if not added:
-                return False
+            known = "SELECT 1 FROM credit WHERE (chain_id, contract, peer_id, round) = (?, ?, ?, ?)"
+            if self._run(known, *self._key, round_id.number).fetchone():
+                return
+            self._run("INSERT INTO credit VALUES (?, ?, ?, ?, ?, ?)", *self._key, *key, millionths)
             self._run(
                 "INSERT INTO owed VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
                 "millionths = millionths + excluded.millionths, since_s = COALESCE(since_s, excluded.since_s), "
@@ -77,12 +77,8 @@ class Outbox:
                 *key,
                 vote,
             )
-            self._run(
-                "DELETE FROM credit WHERE (chain_id, contract, peer_id) = (?, ?, ?) AND round < ?",
-                *self._key,
-                round_id.number - KEPT_ROUNDS,
-            )
-        return True
+            old = "DELETE FROM credit WHERE (chain_id, contract, peer_id) = (?, ?, ?) AND round < ?"
+            self._run(old, *self._key, round_id.number - KEPT_ROUNDS)
 
     def owed(self) -> Owed:
         """Returns the sum that is in no item yet."""
@@ -90,18 +86,23 @@ class Outbox:
             row = self._owed_row()
         return Owed(points=0.0, since_s=None) if row is None else Owed(points=row[0] / MILLIONTHS, since_s=row[1])
 
-    def fold(self, now_s: float | None = None) -> None:
+    def fold(self, now_s: float | None = None, seen: RoundId | None = None) -> None:
         """Makes items of the sum's whole points and of the last round's vote; a fraction of a point stays in the sum.
-        If that round has a reward item already, nothing is done, and the sum waits for the next round."""
+        They are for that round, or for the chain's round `seen` where the node is ahead of it. If there are items of
+        that round already, nothing is done, and sum and vote wait for the next one."""
         now_s = time.time() if now_s is None else now_s
         with self._change():
             row = self._owed_row()
             if row is None or row[1] is None:
                 return
-            millionths, _, number, stage, winners = row
-            points = abs(millionths) // MILLIONTHS * (1 if millionths > 0 else -1)
-            if points and not self._add(Kind.REWARD, now_s, RoundId(number=number, stage=stage), reward=points):
+            millionths, _, *last, winners = row
+            number, stage = min(last, [seen.number, seen.stage]) if seen else last
+            done = "SELECT 1 FROM item WHERE kind IN (?, ?) AND (chain_id, contract, peer_id, round) = (?, ?, ?, ?)"
+            if self._run(done, Kind.REWARD, Kind.VOTE, *self._key, number).fetchone():
                 return
+            points = abs(millionths) // MILLIONTHS * (1 if millionths > 0 else -1)
+            if points:
+                self._add(Kind.REWARD, now_s, RoundId(number=number, stage=stage), reward=points)
             if winners != "[]":
                 self._add(Kind.VOTE, now_s, RoundId(number=number), winners=winners)
             self._run(
@@ -204,14 +205,16 @@ class Outbox:
             if unsent:
                 self._set(item, state=ItemState.WAITING)
 
-    def note_trouble(self, text: str) -> None:
-        """Stores why items do not reach the chain, in words, with the times; an empty text means that they do."""
-        now_s = time.time()
+    def note_trouble(self, text: str, kind: str = "") -> None:
+        """Stores why items do not reach the chain, in words, with the times; an empty text means that they do. Trouble
+        of the same kind goes on, though its words may have other numbers."""
+        now_s = repr(time.time())
         with self._change():
-            if text != self.recall(self._notes + TROUBLE):
-                self._note(self._notes + TROUBLE, text)
-                self._note(self._notes + TROUBLE_SINCE, repr(now_s))
-            self._note(self._notes + TROUBLE_SEEN, repr(now_s))
+            if not self.recall(self._notes + TROUBLE) or kind != self.recall(self._notes + _TROUBLE_KIND):
+                self._note(self._notes + TROUBLE_SINCE, now_s)
+            self._note(self._notes + TROUBLE, text)
+            self._note(self._notes + _TROUBLE_KIND, kind)
+            self._note(self._notes + TROUBLE_SEEN, now_s)
 
     def remember(self, key: str, value: str) -> None:
         """Stores a short text under a key, over restarts."""

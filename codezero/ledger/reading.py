@@ -201,7 +201,7 @@ def _pending(
 
 
 def _why(item: LedgerItem, registering: bool, is_used: bool, trouble: str) -> str:
-    """Returns why an open item is not on the chain yet, as `delivery.Delivery.deliver` decides it."""
+    """Returns why an open item is not on the chain yet, as `submissions.Submissions.deliver` decides it."""
     if not is_used:
         return f"it is for contract {item.scope.contract} on chain {item.scope.chain_id}, which this node does not use"
     if item.state is ItemState.SENT:

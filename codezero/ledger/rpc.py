@@ -32,7 +32,7 @@ _NONCE_RACE = (
     "nonce too high",
     "invalid nonce",
     "invalid transaction nonce",
-    "underpriced",
+    "replacement transaction underpriced",
     "already used nonce",
 )
 _ALREADY_KNOWN = ("already known", "already imported", "known transaction", "already exists")
@@ -84,16 +84,17 @@ class Rpc:
     ) -> tuple[list[tuple[object, ...]], dict[str, bool], int]:
         """Makes one HTTP request. Returns the values of each call; for each transaction that was mined, by its hash,
         True if it succeeded; and the number of the account's transactions that were mined. Raises as `read` does."""
-        requests: list[Request] = [call_request(call) for call in calls]
+        # The number first: if a block arrives between the answers, a transaction in it does not look replaced.
+        requests: list[Request] = [("eth_getTransactionCount", [account, LATEST])]
         requests += [("eth_getTransactionReceipt", [hash_]) for hash_ in hashes]
-        answers = self.ask([*requests, ("eth_getTransactionCount", [account, LATEST])])
-        values = [self.values(call, answer) for call, answer in zip(calls, answers, strict=False)]
+        nonce, *answers = self.ask([*requests, *map(call_request, calls)])
         receipts = {}
-        for hash_, answer in zip(hashes, answers[len(calls) :], strict=False):
+        for hash_, answer in zip(hashes, answers, strict=False):
             receipt = self.fields(answer, "eth_getTransactionReceipt")
             if receipt is not None and receipt.get("blockNumber") is not None:
                 receipts[hash_] = self.quantity(receipt.get("status"), "a receipt's status") == 1
-        return values, receipts, self.quantity(answers[-1], "eth_getTransactionCount")
+        values = [self.values(call, answer) for call, answer in zip(calls, answers[len(hashes) :], strict=True)]
+        return values, receipts, self.quantity(nonce, "eth_getTransactionCount")
 
     def simulate(self, call: ContractCall, sender: str) -> None:
         """Simulates a call by an account. Raises Reverted: the contract would refuse it now; and what `ask` raises."""
@@ -144,6 +145,9 @@ class Rpc:
     def fault(self, refusal: RpcRefusal, what: str) -> LedgerError:
         """Returns the error that a refusal stands for."""
         message = refusal.message.lower()
+        if refusal.code == 3 or "revert" in message:  # first, since the rest of the text is the contract's
+            name = error_name(refusal.data, self._error_names)
+            return Reverted(f"the contract refuses {what}: {name}", name)
         if any(words in message for words in _NONCE_RACE):
             return NonceRace(f"another transaction of the account took the nonce ({refusal.message}): sent again")
         if any(words in message for words in _ALREADY_KNOWN):
@@ -152,9 +156,6 @@ class Rpc:
             return InsufficientFunds(f"the account cannot pay for {what} ({refusal.message}): send it some ETH")
         if any(words in message for words in _WRONG_CHAIN):
             return WrongChain(f"{self._transport.place} is for another chain ({refusal.message}): check ledger.rpc_url")
-        if refusal.code == 3 or "revert" in message:
-            name = error_name(refusal.data, self._error_names)
-            return Reverted(f"the contract refuses {what}: {name}", name)
         return RpcRefused(f"{self._transport.place} refuses {what}: {refusal.message} (code {refusal.code})")
 
     def _verify(self, answers: Sequence[Answer]) -> None:
@@ -178,7 +179,14 @@ class Rpc:
 
 
 def open_contract(
-    name: str, address: str, *, rpc_url: str, chain_id: int, setting: str = "ledger.contract_address", retries: int = 2
+    name: str,
+    address: str,
+    *,
+    rpc_url: str,
+    chain_id: int,
+    setting: str = "ledger.contract_address",
+    timeout_s: float = 10.0,
+    retries: int = 2,
 ) -> tuple[Contract, Rpc]:
     """Returns one of `abi.ARTIFACTS` at an address and a client of its chain, without a request. `setting` names the
     setting of the address. Raises LedgerError: the address or the URL is not valid."""
@@ -188,7 +196,7 @@ def open_contract(
         contract = Contract(checksummed(address), abi.load(name).abi)
     except ValueError as error:
         raise LedgerError(f"{setting}: {error}") from error
-    transport, names = JsonRpc(rpc_url, retries=retries), contract.error_names
+    transport, names = JsonRpc(rpc_url, timeout_s=timeout_s, retries=retries), contract.error_names
     rpc = Rpc(transport, chain_id=chain_id, contracts=[contract.address], error_names=names, contract_setting=setting)
     return contract, rpc
 

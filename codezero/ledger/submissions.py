@@ -35,11 +35,12 @@ class Submissions(Delivery):
         """The reason why nothing is submitted until the node is started again; empty if there is none."""
 
     def deliver(self, view: ChainView) -> bool:
-        """Does one step for each item that is due. Returns and raises as `_try`."""
+        """Does one step for each item that is due: the registration, then those that wait longest, so that one that the
+        sign-in app keeps refusing does not hold up others. Returns and raises as `_try`."""
         busy = False
         if self.halted:
             return False
-        for item in self._due():
+        for item in sorted(self._due(), key=lambda item: (item.kind is not Kind.REGISTRATION, item.due_at_s)):
             if item.kind is not Kind.REGISTRATION and view.owner != self._writer.address:
                 continue
             if item.kind is not Kind.REGISTRATION and item.round_id.number > view.round_id.number:

@@ -89,7 +89,10 @@ class Submitter:
                 rounds = [self._chain.view(self._peer_id, self._writer.address).round_id for _ in range(2)]
                 self._round = min(rounds, key=lambda found: (found.number, found.stage))
                 self._stored_at_s = time.time()
-            self._poll()
+            try:
+                self._poll()
+            except PeerTaken:  # one answer may be another request's
+                self._poll()
             self._outbox.note_trouble("")  # clears that of an earlier run
         except RpcFault as error:
             if is_first:
@@ -150,7 +153,7 @@ class Submitter:
         """Makes items of the sum and the last vote, gives the thread `timeout_s` to submit them, and ends it. What is
         not sent in time stays in the outbox. Raises OutboxError: the items could not be made; the sum is kept."""
         try:
-            self._outbox.fold()
+            self._outbox.fold(seen=self._round)
         finally:
             self._stop_by_s = time.monotonic() + timeout_s
             self._worker.stop(timeout_s)
@@ -185,10 +188,13 @@ class Submitter:
             wait_s = min(self._policy.poll_s * 2.0 ** min(self._failures - 1, 10), MAX_POLL_S)
             return max(wait_s * random.uniform(0.75, 1.25), error.retry_after_s or 0.0)
         except PeerTaken as error:
+            is_said_again = str(error) == self._trouble
+            self._troubled(error)
+            if not is_said_again:  # one answer may be another request's
+                return self._policy.poll_s
             with self._changed:
                 self._fatal = error
                 self._changed.notify_all()
-            self._troubled(error)
             return MAX_POLL_S
         except LedgerError as error:  # a wrong chain, no contract, a full disk: a person has to act
             self._troubled(error)
@@ -249,7 +255,7 @@ class Submitter:
             return
         enough = 0 < self._policy.threshold <= abs(owed.points)
         if enough or not 0 <= time.time() - owed.since_s < self._policy.period_s:  # below 0 if the clock was set back
-            self._outbox.fold()
+            self._outbox.fold(seen=self._round)
 
     def _is_past(self, round_id: RoundId) -> bool:
         seen = self._round
@@ -265,7 +271,7 @@ class Submitter:
             logger.info("the chain takes submissions again")
         if changed or error is not None:  # the same trouble again: its time is updated
             try:
-                self._outbox.note_trouble(text)
+                self._outbox.note_trouble(text, type(error).__name__)
             except OutboxError as full:
                 self._remind("outbox", str(full))
 

@@ -115,8 +115,8 @@ class Tally:
             row = self._db.execute(f"SELECT {', '.join(names)} FROM progress").fetchone()
         return Progress(**dict(zip(names, row, strict=True)))
 
-    def add(self, found: Sequence[TallyChange], at: Progress, last: int, last_hash: str) -> bool:
-        """Counts the blocks from `at.next_block` to `last`. Returns False if another process has counted them."""
+    def add(self, found: Sequence[TallyChange], at: Progress, last: int, last_hash: str) -> None:
+        """Counts the blocks from `at.next_block` to `last`, unless another process has counted them."""
         with self._change():
             moved = self._db.execute(
                 "UPDATE progress SET next_block = ?, read_block = ?, last_hash = ? "
@@ -126,7 +126,6 @@ class Tally:
             if moved:
                 self._db.execute("DELETE FROM place WHERE recent = ?", (_RECENT,))
                 self._count(found, _SETTLED)
-        return bool(moved)
 
     def add_recent(self, found: Sequence[TallyChange], at: Progress, head: int) -> None:
         """Counts the blocks from `at.next_block` to the newest, until the next call replaces their changes."""

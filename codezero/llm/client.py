@@ -9,6 +9,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -123,6 +124,8 @@ class JsonClient:
             try:
                 return await asyncio.wait_for(self._send(client, path, body), self._timeout_s)
             except asyncio.TimeoutError as error:
+                # asyncio.run would otherwise wait for a name server that hangs.
+                asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
                 # No retry: it would give a busy server even more to do.
                 tip = ", or use a smaller model" if self._purpose.serves_model else ""
                 raise self._purpose.error(

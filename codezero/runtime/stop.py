@@ -67,7 +67,8 @@ def stop_on_signals(
     try:
         yield unhurried
     finally:
-        timer.cancel()
+        if asked_at_s is None:  # else it ends a process whose exit waits for a thread, such as one of a name server
+            timer.cancel()
         for number, handler in previous.items():
             signal.signal(number, handler)
 

@@ -8,16 +8,22 @@ import {
   PermissionType,
 } from "@account-kit/smart-contracts/experimental";
 import type { Hex } from "viem";
+import type { Machine } from "@/app/api/machine/route";
 import { chainFor } from "@/lib/chains";
 import { pageTransport } from "./config";
-import { send } from "./requests";
+import { get, send } from "./requests";
 
 const DAY_S = 24 * 60 * 60;
 
-/** Whether the node has a key for this user already: a reload or another tab makes no second one. */
-export async function hasSessionKey(orgId: string): Promise<boolean> {
-  const reply = await fetch(`/api/get-api-key-status?orgId=${encodeURIComponent(orgId)}`, { cache: "no-store" });
-  return reply.ok && (await reply.text()) === "activated";
+/** From when a new key replaces one that runs out, as `codezero doctor` asks for. */
+const RENEWED_S = 7 * DAY_S;
+
+/** Whether the node has a key for this user that holds for a while: a reload or another tab makes no second one. */
+export async function hasSessionKey(orgId: string, days: number): Promise<boolean> {
+  const { accounts } = await get<Machine>("/api/machine");
+  const expiresAt = accounts.find((account) => account.orgId === orgId)?.expiresAt;
+  const leftS = (expiresAt || Infinity) - Date.now() / 1000; // 0: it never runs out
+  return expiresAt !== undefined && leftS > Math.min(RENEWED_S, (days * DAY_S) / 2);
 }
 
 /**

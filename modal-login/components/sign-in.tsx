@@ -32,7 +32,7 @@ export function SignIn({ chainId, sessionDays }: { chainId: number; sessionDays:
     setInstallation({ orgId, state: "under way" });
     localStorage.setItem(SIGNED_IN, orgId);
     const install = async () => {
-      if (!(await hasSessionKey(orgId))) await installSessionKey(signer, { orgId, chainId, days: sessionDays });
+      if (!(await hasSessionKey(orgId, sessionDays))) await installSessionKey(signer, { orgId, chainId, days: sessionDays });
       await refresh();
       setInstallation({ orgId, state: "done" });
     };

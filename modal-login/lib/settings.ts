@@ -1,16 +1,13 @@
 import { resolve } from "node:path";
-import { getAddress, isAddress, type Address } from "viem";
+import type { Address } from "viem";
 import { z } from "zod";
+import { address } from "./inputs";
 
 const url = z
   .string()
   .url()
   .regex(/^https?:\/\//, "no http(s) address")
   .transform((text) => text.replace(/\/+$/, ""));
-const address = z
-  .string()
-  .refine((text) => isAddress(text, { strict: false }), "no address")
-  .transform((text) => getAddress(text));
 
 const environment = z.object({
   ALCHEMY_BASE_URL: url.default("https://api.g.alchemy.com"),

@@ -229,6 +229,20 @@ test("a key that has run out: sign in again, and the node has a new one", async 
   await screenshot(page, "signed-in-desktop-dark");
 });
 
+test("a key that runs out within a week: signing in again gives the node a new one", async () => {
+  await app.seed({ deadline: inDays(6) });
+  app.alchemy.known = true;
+  const page = await open();
+  await page.goto(app.url);
+  await title(page, "Your node is signed in");
+  await signInByEmail(page, "Sign in again");
+  await title(page, "You are signed in");
+  assert.equal((await app.stored("userApiKey.json"))[ORG_ID].length, 2);
+  await page.reload();
+  await title(page, "You are signed in");
+  assert.equal((await app.stored("userApiKey.json"))[ORG_ID].length, 2);
+});
+
 test("a browser's session that ran out does not matter to the node", async () => {
   await app.seed();
   const page = await open({ dark: true, viewport: PHONE });

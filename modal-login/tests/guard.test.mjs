@@ -204,9 +204,9 @@ test("it listens on this machine alone", async () => {
   }
 });
 
-async function startWith(environment) {
+async function startWith(environment, ...words) {
   const env = { PATH: process.env.PATH, PORT: String(await freePort()), SIGN_IN_ENV_FILE: "/dev/null", ...environment };
-  const child = spawn(process.execPath, ["start.mjs"], { cwd: ROOT, env, stdio: ["ignore", "ignore", "pipe"] });
+  const child = spawn(process.execPath, ["start.mjs", ...words], { cwd: ROOT, env, stdio: ["ignore", "ignore", "pipe"] });
   let said = "";
   child.stderr.on("data", (text) => (said += text));
   const [code] = await once(child, "exit");
@@ -218,6 +218,13 @@ test("a wrong setting ends the start with one line that names it", async () => {
   assert.equal(code, 1);
   assert.equal(said, "error: SMART_CONTRACT_ADDRESS: no address; see modal-login/README.md\n");
   assert.match((await startWith({ BUNDLER_URL: "file:///etc/passwd" })).said, /^error: BUNDLER_URL: /);
+});
+
+test("`address` says what to do where no app has run, or does not answer", async () => {
+  const empty = await startWith({ DATA_DIR: join(app.folder, "nothing") }, "address");
+  assert.match(empty.said, /^error: there is no .*nothing.token: start the app first, or set DATA_DIR/);
+  const elsewhere = await startWith({ DATA_DIR: app.data, HOST: "127.0.0.2" }, "address");
+  assert.match(elsewhere.said, /^error: no app of this folder answers at http:\/\/127\.0\.0\.2:/);
 });
 
 test("settings may come from a file", async () => {

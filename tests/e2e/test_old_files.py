@@ -116,6 +116,7 @@ def test_rewards_that_waited_for_the_chain_reach_it_once(old, monkeypatch, capsy
             return points, client.read(contract, "getVoterVoteCount(string)", PEER)
 
         def start(*rounds):
+            monkeypatch.setenv(keystore.PASSPHRASE_ENV, PASSPHRASE)
             with ExitStack() as stack:
                 ledger = make_ledger(
                     config, load_key(config.ledger), Path("lora/state"), PEER, Console(io.StringIO()), stack

@@ -83,7 +83,7 @@ def play_in(network: str, theirs: dict[str, bytes]) -> tuple[dict[str, Any], Swa
         stack.enter_context(patch.object(build_module, "join", lambda *_, **__: place))
         stack.enter_context(patch.object(node_module, "make_ledger", lambda *_: ledger))
         stack.enter_context(patch.object(node_module, "make_evaluator", judge.evaluator))
-        Node(config, HubTokens(), begin(config, SOLVER, Console(io.StringIO()), stack)).run()
+        Node(config, HubTokens(), None, begin(config, SOLVER, Console(io.StringIO()), stack)).run()
         ledger.close()
     (run,) = find_runs(Path(network))
     report = {name: value for name, value in dataclasses.asdict(run.reports()[-1]).items() if name not in CLOCKS}

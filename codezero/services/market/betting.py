@@ -41,7 +41,7 @@ class Betting:
                 choice=choice,
                 text=clue.choices[choice],
                 amount=self._stakes.amount(view.balance, clue.rounds_remaining),
-                held=self._market.tokens(clue.game, choice + 1)[choice],
+                held=self._market.tokens(clue.game, [choice])[0],
             ),
             time.time(),
         )
@@ -68,7 +68,7 @@ class Betting:
     def _was_forgotten(self, clue: Clue) -> bool:
         """Returns whether the peer holds tokens of a game that the book does not know. Then the book was lost, perhaps
         after a bet on this very clue, so the bet is noted as unknown."""
-        held = self._market.tokens(clue.game, min(len(clue.choices), MAX_CHOICES))
+        held = self._market.tokens(clue.game, range(min(len(clue.choices), MAX_CHOICES)))
         if not any(held):
             return False
         choice = held.index(max(held))

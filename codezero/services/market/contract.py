@@ -52,9 +52,9 @@ class Market:
         status, round_, num_choices, held = (cast(Any, value[0]) for value in values)
         return GameView(status=status, round=round_, num_choices=num_choices, balance=held)
 
-    def tokens(self, game: int, num_choices: int) -> tuple[int, ...]:
-        """Reads the peer's tokens on each choice, in units, with one HTTP request."""
-        calls = [self._tokens(game, choice) for choice in range(num_choices)]
+    def tokens(self, game: int, choices: Sequence[int]) -> tuple[int, ...]:
+        """Reads the peer's tokens on each of these choices, in units, with one HTTP request."""
+        calls = [self._tokens(game, choice) for choice in choices]
         return tuple(cast(Any, value[0]) for value in self._rpc.read(calls))
 
     def bet(self, game: int, choice: int, held: int, hashes: Sequence[str]) -> MarketStanding:

@@ -125,16 +125,16 @@ class Player:
                 raise NoChoice(f"no bet: the policy gives no usable likelihoods of the choices ({error})") from error
         return self._chosen[1]
 
-    def _note(self, trouble: str) -> None:
+    def _note(self, trouble: str, kind: str = "") -> None:
         changed, self.trouble = trouble != self._noted, trouble
         if trouble or changed:  # the same trouble again: its time is updated
             with contextlib.suppress(OutboxError):  # reported anyway where a bet or claim is to be written
-                self._book.note_trouble(trouble)
+                self._book.note_trouble(trouble, kind)
                 self._noted = trouble
 
     def _troubled(self, text: str, kind: str) -> None:
         """Notes a problem, and warns of each kind at most once in `REMIND_S`."""
-        self._note(text)
+        self._note(text, kind)
         now_s = time.monotonic()
         if now_s - self._reminded.get(kind, -math.inf) >= REMIND_S:
             self._reminded[kind] = now_s

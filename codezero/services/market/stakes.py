@@ -42,9 +42,7 @@ class Stakes:
 
 def stakes(fraction: float, max_bet: str) -> Stakes:
     """Returns the stakes of the settings: a share from 0 to 1, and tokens as a decimal number, empty for no cap. Raises
-    ValueError: one of them is not valid."""
-    if not 0 <= fraction <= 1:
-        raise ValueError(f"market.fraction={fraction} is not a share of the balance: use 0 to 1, such as 0.25")
+    ValueError: the tokens are no valid number."""
     return Stakes(fraction=Fraction(str(fraction)), most=units(max_bet) if max_bet else None)
 
 

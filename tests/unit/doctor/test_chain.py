@@ -7,6 +7,7 @@ import pytest
 from codezero.doctor import chain
 from codezero.identity.key import Identity, save
 from codezero.ledger import keystore
+from codezero.ledger.contract import checksummed
 from tests.chain import LiveChain, new_key
 from tests.chains import CHAIN_ID
 from tests.unit.doctor.cases import case_of, told
@@ -77,14 +78,13 @@ def test_no_wallet_and_nobody_signed_in(tmp_path, deployed):
 def test_who_has_signed_in_is_the_account(tmp_path, deployed):
     (tmp_path / "login").mkdir()
     account = "0x" + "ab" * 20
-    (tmp_path / "login" / "userData.json").write_text(json.dumps({"o": {"orgId": "o"}}))
     keys = {"o": [{"activated": True, "accountAddress": account, "privateKey": "0x5ec"}]}
     (tmp_path / "login" / "userApiKey.json").write_text(json.dumps(keys))
     common = (f"ledger.rpc_url={deployed.chain.url}", f"ledger.contract_address={deployed.address}")
     case = case_of(tmp_path, "ledger=modal", *common, f"ledger.chain_id={CHAIN_ID}")
     findings = list(chain.check_chain(case))
     assert not told(findings, "error")
-    assert any(account in text for text in told(findings, "ok"))
+    assert any(checksummed(account) in text for text in told(findings, "ok"))
 
 
 def test_another_chain_and_no_contract(tmp_path, deployed):

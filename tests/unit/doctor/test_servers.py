@@ -335,7 +335,7 @@ def session(tmp_path, deadline, activated=True):
     digest = "0x" + "00" * 58 + f"{int(deadline):012x}" + "ff" * 20
     (tmp_path / "login").mkdir(exist_ok=True)
     key = {"privateKey": "0x" + "5e" * 32, "activated": activated, "deferredActionDigest": digest}
-    (tmp_path / "login" / "userApiKey.json").write_text(json.dumps({"org": [key]}))
+    (tmp_path / "login" / "userApiKey.json").write_text(json.dumps({"org": [key, {"activated": False}]}))
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,10 @@
 import gzip
 import json
 import math
+import socket
+import threading
+import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -84,6 +88,16 @@ def test_timeout_is_of_the_whole_exchange_and_not_repeated(slow):
             backend(OPENAI, server, timeout_s=0.4, retries=3).choose([CHAT], CHOICES)
         server.wait_until_asked()
         assert len(server.bodies) == 1
+
+
+def test_a_name_server_that_hangs_delays_nobody_beyond_the_timeout(monkeypatch):
+    answers = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: answers.wait(60) and [])
+    started_s = time.monotonic()
+    with pytest.raises(EvaluatorError, match="no complete reply in"):
+        backend(OPENAI, SimpleNamespace(url="http://judge.example"), timeout_s=0.4).choose([CHAT], CHOICES)
+    assert time.monotonic() - started_s < 30
+    answers.set()
 
 
 @BOTH

@@ -146,6 +146,7 @@ def bad_files():
         ),
         "ed25519": (b"\x08\x01\x12\x40" + bytes(64), "does not start like a libp2p RSA key"),
         "elliptic": (message(ec.generate_private_key(ec.SECP384R1())), "it holds no RSA key"),
+        "another exponent": (message(rsa.generate_private_key(3, 2048)), "the exponent 3, and peers take 65537 alone"),
         "small": (message(rsa.generate_private_key(65537, 1024)), "its key has 1024 bits, and peers take 2048 to 4096"),
     }
 
@@ -197,5 +198,7 @@ def test_a_peers_key_of_an_unreasonable_size_is_refused(bits):
 
 
 def test_a_key_whose_signatures_take_long_to_check_has_signed_nothing():
-    slow = Identity.of(rsa.generate_private_key(3, 2048))
+    private = rsa.generate_private_key(3, 2048)
+    der = private.public_key().public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+    slow = Identity(peer_id="slow", public_key=der, private_key=private)
     assert not is_signed_by(slow.public_key, b"data", slow.sign(b"data"))

@@ -46,10 +46,7 @@ class FakeChain:
     def view(self):
         return ChainView(
             round_id=RoundId(number=self.round),
-            bootnodes=(),
             owner=self.owner,
-            total_reward=sum(self.rewards.values()),
-            total_wins=0,
             balance_wei=1,
         )
 

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from tests import local_http
 
 SEVEN = "0x" + "00" * 31 + "07"
+KEY = "1f2e3d4c5b6a7980SECRET"
+"""A key, as URLs of hosted RPCs have one."""
 
 
 class HostileRpc:
@@ -18,6 +20,8 @@ class HostileRpc:
         self.mode, self.behind = "ok", behind
         self.asked = []
         """Methods of each HTTP request."""
+        self.status = 200
+        """The HTTP status of what it answers in JSON."""
         self.answers = {}
         """By method, in mode "answers": the `result`, or a dict with `error`."""
         self.for_methods = None
@@ -76,6 +80,7 @@ class HostileRpc:
             "http 429 never": (429, b"slow down", {"Retry-After": "1 Jan 99999999999 00:00:00 +0000"}),
             "http 500": (500, b"oops \x1b[2J", {}),
             "http 403": (403, b"no key", {}),
+            "http 404": (404, f"Cannot POST /v2/{KEY}".encode(), {}),
             "redirect": (302, b"", {"Location": "http://127.0.0.1:9/"}),
             "html": (200, b"<html>captive portal</html>", {}),
             "empty": (200, b"", {}),
@@ -91,12 +96,13 @@ class HostileRpc:
             return 200, self._ask_behind(body), {}
         answers = [self._member(mode, request) for request in requests]
         if mode == "batch refused" and batch:
-            return 200, json.dumps({"id": None, "error": {"code": -32600, "message": "no batches here"}}).encode(), {}
+            refusal = {"id": None, "error": {"code": -32600, "message": "no batches here"}}
+            return self.status, json.dumps(refusal).encode(), {}
         if mode == "one missing":
             answers = answers[:-1]
         if mode == "out of order":
             answers = answers[::-1]
-        return 200, json.dumps(answers if batch else answers[0]).encode(), {}
+        return self.status, json.dumps(answers if batch else answers[0]).encode(), {}
 
     def _member(self, mode, request):
         wrong = {

@@ -8,6 +8,7 @@ import pytest
 
 from codezero.config.load import load_config
 from codezero.errors import ConfigError, LedgerError
+from codezero.ledger import keystore
 from codezero.ledger.board import read_swarm_board
 from codezero.ledger.build import MAX_BOOTNODES, load_key, make_ledger, with_contract_bootnodes
 from codezero.ledger.faults import WalletError
@@ -19,6 +20,7 @@ from codezero.network.join import join
 from codezero.runtime.console import Console
 from codezero.types import SOLO_PEER_ID, RoundId
 from tests.builders import rollout, scored
+from tests.chain import new_key
 from tests.processes import wait_until
 from tests.sign_in import SignInApp
 
@@ -163,6 +165,16 @@ def test_a_missing_keystore_is_named_with_the_command_that_makes_one(dev_chain, 
     config = on(dev_chain, dev_chain.coordinator(), f"ledger.keystore={tmp_path / 'none.json'}")
     with pytest.raises(WalletError, match="`codezero wallet create` makes one"):
         load_key(config.ledger)
+
+
+def test_the_wallet_s_passphrase_is_not_left_to_processes_that_the_node_starts(tmp_path, monkeypatch):
+    monkeypatch.setenv("CODEZERO_WALLET_PASSPHRASE", "a long one")
+    key = new_key()
+    keystore.save(key, tmp_path / "wallet.json", "a long one", scrypt_n=2)
+    wallet = ("ledger=wallet", f"ledger.keystore={tmp_path / 'wallet.json'}")
+    chain = ("ledger.rpc_url=http://127.0.0.1:9", f"ledger.contract_address={ADDRESS}")
+    assert load_key(load_config([*wallet, *chain]).ledger) == key
+    assert "CODEZERO_WALLET_PASSPHRASE" not in os.environ
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,20 @@ def test_a_chain_that_answers_is_waited_for_however_slow_its_clock(tmp_path):
     assert ledger(tmp_path, submitter, patience_s=0.0).next_round(RoundId(number=4)) == RoundId(number=5)
 
 
+def test_a_chain_that_is_behind_the_node_keeps_no_node_from_training_and_is_told_once(tmp_path, caplog):
+    """After an outage, on another contract, or after rounds without a chain."""
+    kept = ledger(tmp_path, Submitter(12), patience_s=0.0)
+    assert kept.next_round(RoundId(number=300)) == RoundId(number=301)
+    assert kept.next_round(RoundId(number=301)) == RoundId(number=302)
+    assert caplog.text.count("the chain is at round 12, before this node's round 300") == 1
+
+
+def test_a_chain_that_is_behind_the_node_is_waited_for_before(tmp_path):
+    submitter = Submitter(4, 4, 5, 6)
+    assert ledger(tmp_path, submitter).next_round(RoundId(number=5)) == RoundId(number=6)
+    assert submitter.waits == 3
+
+
 def test_a_peer_id_that_turns_out_to_be_somebody_else_s_ends_the_waiting(tmp_path):
     submitter = Submitter(4)
     submitter.fatal = PeerTaken("registered to another")

@@ -17,6 +17,7 @@ from codezero.ledger.faults import (
     InsufficientFunds,
     OutboxError,
     PeerTaken,
+    ProxyFault,
     RpcTimeout,
     WrongChain,
 )
@@ -91,10 +92,16 @@ class DearChain(FakeChain):
         return super()._send(call, journal)
 
 
-def test_a_transaction_that_is_too_dear_to_replace_is_sent_again_and_holds_up_no_other(tmp_path, monkeypatch):
+@pytest.fixture
+def outbox(tmp_path):
+    outbox = Outbox(tmp_path / "outbox.sqlite", LedgerScope(chain_id=7, contract="0xC0", peer_id="peer"))
+    yield outbox
+    outbox.close()
+
+
+def test_a_transaction_that_is_too_dear_to_replace_is_sent_again_and_holds_up_no_other(outbox, monkeypatch):
     now_s = NOW_S
     monkeypatch.setattr(delivery.time, "time", lambda: now_s)
-    outbox = Outbox(tmp_path / "outbox.sqlite", LedgerScope(chain_id=7, contract="0xC0", peer_id="peer"))
     chain = DearChain()
     chain.owner, chain.round = OURS, 1
     deliver = Submissions(outbox, chain, chain, "peer").deliver
@@ -109,7 +116,51 @@ def test_a_transaction_that_is_too_dear_to_replace_is_sent_again_and_holds_up_no
     assert outbox.open_items()[0].note == "raise ledger.max_fee_gwei"
     chain.mine()
     assert chain.rewards == {0: 2, 1: 3}
-    outbox.close()
+
+
+class RefusingApp(FakeChain):
+    """A sign-in app that sends all but the reward of round 0."""
+
+    def _send(self, call, journal):
+        journal.hand_over()
+        if call[:2] == ("reward", 0):
+            raise ProxyFault("the sponsor does not pay")
+        self._record(call)
+        return "0x1"
+
+
+def test_an_item_that_the_app_keeps_refusing_holds_up_no_other(outbox, monkeypatch):
+    now_s = NOW_S
+    monkeypatch.setattr(delivery.time, "time", lambda: now_s)
+    chain = RefusingApp()
+    chain.owner, chain.round = OURS, 2
+    deliver = Submissions(outbox, chain, chain, "peer").deliver
+    for number in range(3):
+        outbox.credit(RoundId(number=number), 2.0, [], now_s)
+        outbox.fold(now_s)
+    for _ in range(2):
+        with pytest.raises(ProxyFault):
+            deliver(chain.view())
+        now_s += delivery.UNSEEN_S
+    assert chain.rewards == {1: 2, 2: 2}
+
+
+def test_a_transaction_that_nobody_mines_is_looked_up_often_for_a_minute_only(outbox, monkeypatch):
+    now_s = NOW_S
+    monkeypatch.setattr(delivery.time, "time", lambda: now_s)
+    chain = FakeChain()
+    chain.owner = OURS
+    deliver = Submissions(outbox, chain, chain, "peer").deliver
+    outbox.credit(RoundId(number=0), 2.0, [], now_s)
+    outbox.fold(now_s)
+    busy = []
+    for _ in range(12):
+        busy.append(deliver(chain.view()))
+        now_s += 20.0
+    assert busy == [True] * 3 + [False] * 9
+    chain.mine()
+    deliver(chain.view())
+    assert outbox.open_items() == []
 
 
 TROUBLES = (
@@ -137,7 +188,7 @@ class Deliveries(stateful.RuleBasedStateMachine):
         self.now_s = NOW_S
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(delivery.time, "time", lambda: self.now_s)
-        self.chain, self.credited, self.outbox = FakeChain(), [], None
+        self.chain, self.credited, self.outbox = FakeChain(), {}, None
         self.restart()
 
     def teardown(self):
@@ -155,7 +206,7 @@ class Deliveries(stateful.RuleBasedStateMachine):
         self.everything_is_somewhere()
         assert not [item for item in self.outbox.open_items() if item.kind is not Kind.REGISTRATION]
         held = sum(self.chain.rewards.values()) + self.outbox.owed().points
-        assert math.isclose(held, sum(self.credited), abs_tol=1e-9)
+        assert math.isclose(held, sum(self.credited.values()), abs_tol=1e-9)
         self.outbox.close()
         self.patch.undo()
         self.folder.cleanup()
@@ -169,8 +220,8 @@ class Deliveries(stateful.RuleBasedStateMachine):
 
     @stateful.rule(reward=st.integers(-30, 30).map(lambda tenths: tenths / 10))
     def play_a_round(self, reward):
-        if self.outbox.credit(RoundId(number=self.chain.round), reward, ["winner"], self.now_s):
-            self.credited.append(reward)
+        self.outbox.credit(RoundId(number=self.chain.round), reward, ["winner"], self.now_s)
+        self.credited.setdefault(self.chain.round, reward)
 
     @stateful.rule()
     def fold(self):
@@ -221,7 +272,7 @@ class Deliveries(stateful.RuleBasedStateMachine):
         rewards = [item for item in read_pending(self.path).items if item.kind is Kind.REWARD]
         waiting = sum(item.reward for item in rewards if item.state in OPEN)
         finished = sum(item.reward for item in rewards if item.state is ItemState.DONE)
-        assert math.isclose(waiting + finished + self.outbox.owed().points, sum(self.credited), abs_tol=1e-9)
+        assert math.isclose(waiting + finished + self.outbox.owed().points, sum(self.credited.values()), abs_tol=1e-9)
         for item in read_pending(self.path).items:
             if item.state is ItemState.DONE and item.kind is Kind.REWARD:
                 assert item.round_id.number in self.chain.rewards

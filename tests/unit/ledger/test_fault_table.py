@@ -1,6 +1,10 @@
 """The fault table of a chain's RPC, a test a row, against a real HTTP server; what the contract refuses is in
 test_delivery_chain."""
 
+import socket
+import threading
+import time
+
 import pytest
 
 from codezero.errors import LedgerError
@@ -13,6 +17,7 @@ from codezero.ledger.faults import (
     NoContract,
     NonceRace,
     RateLimited,
+    Reverted,
     RpcBadReply,
     RpcRefused,
     RpcServerError,
@@ -21,11 +26,12 @@ from codezero.ledger.faults import (
     StaleChain,
     WrongChain,
 )
+from codezero.ledger.http import decode
 from codezero.ledger.jsonrpc import JsonRpc
 from codezero.ledger.rpc import Rpc
 from codezero.types import RoundId
 from tests.processes import wait_until
-from tests.unit.ledger.hostile_rpc import HostileRpc
+from tests.unit.ledger.hostile_rpc import KEY, HostileRpc
 
 ADDRESS = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
 ROUND = Contract(ADDRESS, coordinator_abi()).call("currentRound()")
@@ -133,10 +139,14 @@ def test_a_dropped_connection(hostile):
 
 @pytest.mark.parametrize(
     ("mode", "words"),
-    [("http 403", "HTTP 403 no key"), ("redirect", "HTTP 302"), ("error text", "no"), ("batch refused", "no batches")],
+    [
+        *(("http 403", "HTTP 403 no key"), ("http 404", "HTTP 404 Cannot POST"), ("redirect", "HTTP 302")),
+        *(("error text", "no"), ("batch refused", "no batches")),
+    ],
 )
-def test_an_rpc_that_refuses(hostile, mode, words):
-    hostile.mode = mode
+@pytest.mark.parametrize("status", [200, 413])
+def test_an_rpc_that_refuses(hostile, mode, words, status):
+    hostile.mode, hostile.status = mode, status
     with pytest.raises(RpcRefused, match=words):
         read(hostile.url)
 
@@ -169,11 +179,16 @@ def test_no_code_at_the_address(hostile):
         (-32000, "already known", AlreadyKnown),
         (-32000, "invalid chain id for signer: have 7 want 1", WrongChain),
         (-32000, "txpool is full", RpcRefused),
+        (-32000, "transaction underpriced: gas tip cap 1, minimum needed 2", RpcRefused),
+        (3, "execution reverted: insufficient balance", Reverted),
+        (-32000, "execution reverted: it already exists", Reverted),
+        (-32000, "execution reverted: nonce too low", Reverted),
         (429, "compute units per second exceeded", RateLimited),
     ],
 )
-def test_refusals_of_a_transaction(hostile, code, message, kind):
-    hostile.mode = "answers"
+@pytest.mark.parametrize("status", [200, 400, 413])
+def test_refusals_of_a_transaction(hostile, code, message, kind, status):
+    hostile.mode, hostile.status = "answers", status
     hostile.answers = {"eth_sendRawTransaction": {"error": {"code": code, "message": message}}}
     with pytest.raises(kind):
         rpc_at(hostile.url).broadcast(b"\x02")
@@ -220,6 +235,39 @@ def test_an_unusable_url_is_refused_and_not_shown(url):
     with pytest.raises(LedgerError, match=r"ledger\.rpc_url is not a plain HTTP address") as caught:
         JsonRpc(url)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("mode", ["http 404", "answers"])
+def test_the_key_in_a_url_is_not_shown_where_the_server_repeats_it(hostile, mode):
+    hostile.mode = mode
+    hostile.answers = {"eth_call": {"error": {"code": -32000, "message": f"{KEY} is over its limit"}}}
+    for url in (f"{hostile.url}/v2/{KEY}", f"{hostile.url}/v2?key={KEY}"):
+        with pytest.raises(RpcRefused, match=r"Cannot POST /v2/\.\.\.|\.\.\. is over its limit"):
+            read(url)
+
+
+def test_a_name_server_that_hangs_delays_nobody_beyond_the_timeout(monkeypatch):
+    answers = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: answers.wait(60) and [])
+    started_s = time.monotonic()
+    with pytest.raises(RpcTimeout):
+        JsonRpc("http://rpc.example", timeout_s=0.3).ask([("eth_chainId", [])])
+    assert time.monotonic() - started_s < 30
+    answers.set()
+
+
+def test_a_transaction_s_outcome_is_looked_up_in_an_order_in_which_a_new_block_does_no_harm(hostile):
+    """With the number last, a transaction mined in between would look replaced by another, and be sent again."""
+    hostile.mode, hostile.answers = "answers", {"eth_getTransactionReceipt": None, "eth_getTransactionCount": "0x5"}
+    assert rpc_at(hostile.url).look([ROUND], ADDRESS, ["0xaa"]) == ([(7,)], {}, 5)
+    assert hostile.methods[-3:] == ["eth_getTransactionCount", "eth_getTransactionReceipt", "eth_call"]
+
+
+def test_an_answer_may_be_long_but_not_deep():
+    assert len(decode(b"[" + b",".join([b'{"topics": ["0x\\"["]}'] * 3000) + b"]", list)) == 3000
+    for deep in (b"[" * 200, b'{"":' * 200, b'["]",' * 200, b'["\\"]",' * 200, b'["\\\\",' * 200):
+        with pytest.raises(ValueError, match="more than 100 brackets within each other"):
+            decode(deep, object)
 
 
 def test_the_key_in_a_url_is_never_shown():

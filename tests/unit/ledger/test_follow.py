@@ -14,6 +14,7 @@ from codezero.ledger import abi, follow, tally
 from codezero.ledger.events import EVENTS, REGISTERED
 from codezero.ledger.faults import NoContract, RateLimited, RpcBadReply, RpcRefused, RpcTimeout, StaleChain, WrongChain
 from codezero.ledger.follow import Follower
+from codezero.ledger.jsonrpc import RpcRefusal
 from codezero.ledger.rpc import Rpc
 from codezero.ledger.tally import FIRST_SPAN, Tally
 from tests.unit.ledger.log_chain import ACCOUNT, ADDRESS, CHAIN_ID, LogChain, log, registered, rewarded, voted, word
@@ -31,8 +32,14 @@ def follower(chain, tally):
 
 
 def read(chain, tally, limit_s=60.0):
-    whole = follower(chain, tally).follow(limit_s)
-    return whole, shown(tally)
+    follower(chain, tally).follow(limit_s)
+    return is_whole(tally), shown(tally)
+
+
+def is_whole(tally):
+    """Returns True if it has the newest block."""
+    progress = tally.progress()
+    return progress.read_block == progress.head_block
 
 
 def shown(tally):
@@ -85,6 +92,21 @@ def test_however_much_a_server_gives_at_once(made, limits, monkeypatch):
     assert read(chain, made) == (True, expected)
 
 
+class RefusingChain(LogChain):
+    """Refuses a whole HTTP request for too many blocks, as by HTTP 413."""
+
+    def ask(self, requests, *, repeat=True):
+        answers = super().ask(requests)
+        if any(isinstance(answer, RpcRefusal) for answer in answers):
+            raise RpcRefused("HTTP 413")
+        return answers
+
+
+def test_a_server_that_refuses_the_whole_request_is_asked_for_fewer_blocks(made):
+    blocks, expected = busy_chain()
+    assert read(RefusingChain(*blocks.blocks, most_blocks=7), made) == (True, expected)
+
+
 def test_only_what_is_new_is_asked_for_and_only_the_newest_blocks_again(made):
     chain, _ = busy_chain()
     read(chain, made)
@@ -117,13 +139,11 @@ def test_an_empty_chain_is_read_in_long_steps(made):
 
 def test_when_time_is_over_what_was_read_is_kept_and_gone_on_with(made, clock):
     chain, expected = busy_chain(most_blocks=4)
-    whole, rounds = False, 0
+    rounds = 0
     chain.answers["eth_getLogs"] = lambda found: clock.skip(1.0) or found
-    while not whole:
-        whole, places = follower(chain, made).follow(10.5), shown(made)
+    while made.progress().read_block < 59:
+        _, places = read(chain, made, 10.5)
         rounds += 1
-        progress = made.progress()
-        assert whole == (progress.read_block == progress.head_block == 59)
     assert rounds > 2
     assert places == expected
 

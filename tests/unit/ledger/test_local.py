@@ -37,6 +37,7 @@ def test_settling_a_round_again_changes_nothing(tmp_path):
     first = ledger.settle(ROUND_1, [own(1.0, 0.5), peer("a", 9.0)])
     assert (first.reward, first.winners) == (1.5, ("a",))
     assert ledger.settle(ROUND_1, [own(7.0, 7.0)]) == first
+    assert ledger.settle(RoundId(number=1, stage=1), [own(7.0, 7.0)]).reward == 1.5
     ledger.settle(RoundId(number=2), [own(0.25, 0.25)])
     assert ledger.total_reward() == 2.0
 
@@ -52,6 +53,13 @@ def test_a_file_that_is_no_database_is_named(tmp_path):
     (tmp_path / "ledger.sqlite").write_text("hello " * 100)
     with pytest.raises(LedgerError, match=r"cannot open the ledger .*ledger\.sqlite"):
         LocalLedger(tmp_path / "ledger.sqlite", "local")
+
+
+def test_a_file_that_cannot_be_read_any_more_is_named(tmp_path):
+    ledger = LocalLedger(tmp_path / "ledger.sqlite", "local")
+    ledger.close()
+    with pytest.raises(LedgerError, match=r"cannot read the ledger .*ledger\.sqlite: .*check that its disk is there"):
+        ledger.total_reward()
 
 
 def test_a_hostile_peer_id_is_stored_as_data(tmp_path):

@@ -36,7 +36,7 @@ def app(deployed, tmp_path):
 @pytest.fixture
 def node(deployed, tmp_path, app, monkeypatch):
     monkeypatch.setattr(delivery, "LOOK_AGAIN_S", 0.0)
-    reads, writer = connect(deployed, app, tmp_path / "temp-data", timeout_s=60.0)
+    reads, writer = connect(deployed, app, tmp_path / "temp-data")
     outbox = deployed.outbox(tmp_path / "outbox.sqlite")
     yield SimpleNamespace(
         reads=reads,
@@ -116,8 +116,9 @@ def test_an_app_out_of_order_is_told_and_asked_again_later(node, deployed, app, 
     assert on_chain(deployed) == (3, 1, ("peer", "other"))
 
 
-def test_an_app_that_hangs_holds_nobody_for_long(deployed, app, tmp_path):
-    _, writer = connect(deployed, app, tmp_path / "temp-data", timeout_s=0.3)
+def test_an_app_that_hangs_holds_nobody_for_long(deployed, app, tmp_path, monkeypatch):
+    monkeypatch.setattr(modal, "TIMEOUT_S", 0.3)
+    _, writer = connect(deployed, app, tmp_path / "temp-data")
     app.mode = "hang"
     with pytest.raises(ProxyFault, match=r"gave no complete answer in 0\.3 s"):
         writer.register_peer("peer", JOURNAL)
@@ -253,11 +254,12 @@ def test_a_peer_id_of_another_account_is_fatal(node, deployed, app):
 
 
 def test_the_only_user_s_newest_activated_key_says_which_account(tmp_path, app):
-    assert modal.only_user(tmp_path / "temp-data") == ORG_ID
+    """A sign-in that was given up leaves keys, too."""
     keys = json.loads((tmp_path / "temp-data" / "userApiKey.json").read_text())
-    keys[ORG_ID] += [keys[ORG_ID][1] | {"accountAddress": SIGNER}, keys[ORG_ID][0]]
-    (tmp_path / "temp-data" / "userApiKey.json").write_text(json.dumps(keys))
-    assert modal.smart_account(tmp_path / "temp-data", ORG_ID) == SIGNER
+    given_up = keys[ORG_ID][0]
+    keys[ORG_ID] += [keys[ORG_ID][1] | {"accountAddress": SIGNER}, given_up]
+    (tmp_path / "temp-data" / "userApiKey.json").write_text(json.dumps(keys | {"another": [given_up]}))
+    assert modal.app_account(**NOBODY, login_dir=tmp_path / "temp-data").address == SIGNER
 
 
 def test_settings_stand_in_for_the_app_s_files(deployed, app, tmp_path):
@@ -267,29 +269,29 @@ def test_settings_stand_in_for_the_app_s_files(deployed, app, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "words"),
+    ("content", "words"),
     [
-        ("userData.json", None, "nobody has signed in: .*userData.json is missing; sign in first"),
-        ("userData.json", "{}", "userData.json holds no user"),
-        ("userData.json", '{"a": {"orgId": "a"}, "b\\u001b": {"orgId": "b"}}', r"2 users .* \(a, b\\x1b\): choose one"),
-        ("userData.json", "[]", "userData.json is damaged or of another program"),
-        ("userData.json", '{"a": 7}', "userData.json is damaged"),
-        ("userData.json", "[" * 100_000, "userData.json is damaged"),
-        ("userData.json", " " * (1 << 20) + "{}", "userData.json is damaged"),
-        ("userApiKey.json", None, "userApiKey.json is missing"),
-        ("userApiKey.json", "{}", "userApiKey.json has no activated key of the user 7f1d"),
-        ("userApiKey.json", f'{{"{ORG_ID}": [{{"privateKey": "{SECRET}", "activated": 1}}]}}', "Key.json is damaged"),
-        ("userApiKey.json", f'{{"{ORG_ID}": [{{"privateKey": "{SECRET}"', "userApiKey.json is damaged"),
+        (None, "nobody has signed in: .*userApiKey.json is missing; sign in first"),
+        ("{}", "userApiKey.json has no activated key"),
         (
-            "userApiKey.json",
+            '{"a": [%s], "b\\u001b": [%s]}' % (('{"activated": true, "accountAddress": "0x12"}',) * 2),
+            r"2 users .* \(a, b\\x1b\): choose one",
+        ),
+        ("[]", "userApiKey.json is damaged or of another program"),
+        ('{"a": 7}', "userApiKey.json is damaged"),
+        ("[" * 100_000, "userApiKey.json is damaged"),
+        (" " * (1 << 20) + "{}", "userApiKey.json is damaged"),
+        (f'{{"{ORG_ID}": [{{"privateKey": "{SECRET}", "activated": 1}}]}}', "Key.json is damaged"),
+        (f'{{"{ORG_ID}": [{{"privateKey": "{SECRET}"', "userApiKey.json is damaged"),
+        (
             f'{{"{ORG_ID}": [{{"activated": true, "accountAddress": "0x12"}}]}}',
             r"ledger\.account_address: '0x12' is not an address",
         ),
     ],
 )
-def test_files_without_a_sign_in_say_what_to_do_and_no_secret(tmp_path, name, content, words):
-    SignInApp.write_files(SIGNED_IN, tmp_path)
-    (tmp_path / name).unlink() if content is None else (tmp_path / name).write_text(content)
+def test_a_file_without_a_sign_in_says_what_to_do_and_no_secret(tmp_path, content, words):
+    if content is not None:
+        (tmp_path / "userApiKey.json").write_text(content)
     with pytest.raises(LedgerError, match=words) as caught:
         modal.app_account(**NOBODY, login_dir=tmp_path)
     assert SECRET not in str(caught.value)
@@ -297,8 +299,10 @@ def test_files_without_a_sign_in_say_what_to_do_and_no_secret(tmp_path, name, co
 
 def test_a_key_that_is_not_activated_is_no_sign_in(tmp_path):
     SignInApp.write_files(SIGNED_IN, tmp_path, activated=False)
-    with pytest.raises(LedgerError, match="has no activated key of the user"):
+    with pytest.raises(LedgerError, match=r"userApiKey\.json has no activated key; sign in first"):
         modal.app_account(**NOBODY, login_dir=tmp_path)
+    with pytest.raises(LedgerError, match="has no activated key of the user somebody"):
+        modal.app_account(**NOBODY | {"org_id": "somebody"}, login_dir=tmp_path)
 
 
 def test_the_app_is_given_the_token_that_it_keeps_for_its_user(node, app, tmp_path):

@@ -5,7 +5,7 @@ import pytest
 from codezero.errors import LedgerError
 from codezero.ledger.faults import OutboxError
 from codezero.ledger.items import ItemState, Kind, LedgerScope, in_words
-from codezero.ledger.outbox import Outbox
+from codezero.ledger.outbox import TROUBLE, TROUBLE_SINCE, Outbox
 from codezero.ledger.reading import read_pending
 from codezero.ledger.transactions import Transaction
 from codezero.types import RoundId
@@ -40,8 +40,8 @@ def shown(outbox):
 
 
 def test_rewards_add_up_and_become_whole_points_and_a_vote(outbox):
-    assert outbox.credit(at(4), 1.2, ["a"], now_s=10.0)
-    assert outbox.credit(at(5), 1.4, ["b", "b", "c"], now_s=20.0)
+    outbox.credit(at(4), 1.2, ["a"], now_s=10.0)
+    outbox.credit(at(5), 1.4, ["b", "b", "c"], now_s=20.0)
     assert (outbox.owed().points, outbox.owed().since_s) == (2.6, 10.0)
     outbox.fold(now_s=30.0)
     assert shown(outbox) == [("reward", 5, 2, ()), ("vote", 5, 0, ("b", "c"))]
@@ -62,13 +62,13 @@ def test_less_than_a_point_is_kept_and_only_voted(outbox):
     assert outbox.owed().points == 0.4
 
 
-def test_a_round_counts_once_however_often_it_is_credited(path, outbox):
-    assert outbox.credit(at(1), 3.0, ["a"])
-    assert not outbox.credit(at(1), 3.0, ["a"])
+def test_a_round_counts_once_however_often_and_at_whatever_stage_it_is_credited(path, outbox):
+    outbox.credit(at(1), 3.0, ["a"])
+    outbox.credit(at(1), 3.0, ["a"])
     outbox.fold()
     outbox.close()
     again = Outbox(path, SCOPE)
-    assert not again.credit(at(1), 3.0, ["a"])
+    again.credit(at(1, 1), 3.0, ["a"])
     again.fold()
     assert shown(again) == [("reward", 1, 3, ()), ("vote", 1, 0, ("a",))]
     again.close()
@@ -86,6 +86,19 @@ def test_a_round_that_has_its_reward_takes_no_more_and_the_sum_waits(outbox):
     outbox.credit(at(2), 1.0, ["a"], now_s=5.0)
     outbox.fold(now_s=6.0)
     assert shown(outbox)[2:] == [("reward", 2, 6, ()), ("vote", 2, 0, ("a",))]
+
+
+def test_rounds_that_the_chain_has_not_reached_count_for_the_one_that_it_has(outbox):
+    for number, points in ((12, 1.0), (300, 2.0), (301, 3.0)):
+        outbox.credit(at(number), points, ["a"])
+    outbox.fold(seen=at(12, 1))
+    assert shown(outbox) == [("reward", 12, 6, ()), ("vote", 12, 0, ("a",))]
+    for points in (0.5, 3.5):  # the round has its reward and its vote: these wait for the next one
+        outbox.credit(at(302 + int(points)), points, ["b"])
+        outbox.fold(seen=at(12, 2))
+    assert outbox.owed().points == 4.0
+    outbox.fold(seen=at(13))
+    assert shown(outbox)[2:] == [("reward", 13, 4, ()), ("vote", 13, 0, ("b",))]
 
 
 def test_folding_nothing_makes_nothing(outbox):
@@ -136,7 +149,8 @@ def test_another_chain_contract_or_peer_has_its_own_items(path, outbox):
     ):
         elsewhere = Outbox(path, other)
         assert elsewhere.open_items() == []
-        assert elsewhere.credit(at(1), 7.0, [])
+        elsewhere.credit(at(1), 7.0, [])
+        assert elsewhere.owed().points == 7.0
         elsewhere.close()
     assert outbox.owed().points == 0.0
     assert len(read_pending(path).items) == 2
@@ -201,6 +215,23 @@ def test_what_is_remembered_outlives_the_process(path, outbox):
     again = Outbox(path, SCOPE)
     assert again.recall("view") == "2"
     again.close()
+
+
+def test_trouble_lasts_since_it_began_whatever_its_numbers(outbox, clock):
+    def since_s():
+        return float(outbox.recall(TROUBLE_SINCE))
+
+    outbox.note_trouble("the account holds 0.5 ETH", "InsufficientFunds")
+    began_s = since_s()
+    clock.skip(60.0)
+    outbox.note_trouble("the account holds 0.4 ETH", "InsufficientFunds")
+    assert (outbox.recall(TROUBLE), since_s()) == ("the account holds 0.4 ETH", began_s)
+    outbox.note_trouble("the RPC is away", "RpcTimeout")
+    assert began_s + 60.0 <= since_s() < began_s + 120.0
+    outbox.note_trouble("")
+    clock.skip(60.0)
+    outbox.note_trouble("the RPC is away", "RpcTimeout")
+    assert since_s() >= began_s + 120.0
 
 
 def test_old_credits_are_forgotten_but_not_young_ones(outbox):

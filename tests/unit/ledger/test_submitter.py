@@ -54,10 +54,7 @@ class FakeCoordinator:
             raise self.fault
         return ChainView(
             round_id=RoundId(number=self.round),
-            bootnodes=("/ip4/203.0.113.7/tcp/1/p2p/Qm",),
             owner=self.owner,
-            total_reward=sum(self.rewards.values()),
-            total_wins=0,
             balance_wei=self.balance_wei,
         )
 
@@ -169,6 +166,29 @@ def test_a_peer_of_somebody_else_is_fatal_at_start_and_later(path, chain):
         assert submitter.wait_for_round(RoundId(number=99), 20.0)  # it does not keep a node waiting for ever
         with pytest.raises(PeerTaken):
             submitter.check()
+
+
+def test_one_wrong_owner_ends_no_node(path, chain, monkeypatch):
+    """An RPC may give the answer to another request."""
+    wrong, view = [True, False, False, True, False, False], chain.view
+    chain.owner = OURS
+
+    def mixed_up(*asked):
+        chain.owner = THEIRS if wrong and wrong.pop() else OURS
+        return view(*asked)
+
+    monkeypatch.setattr(chain, "view", mixed_up)
+    with running(path, chain) as submitter:
+        wait_until(lambda: not wrong and len(chain.polled) > 8)
+        submitter.check()
+        assert submitter.trouble == ""
+
+
+def test_rounds_that_the_chain_has_not_reached_count_for_its_own(path, chain):
+    chain.owner = OURS
+    with running(path, chain) as submitter:
+        submitter.credit(RoundId(number=300), 2.5, ["a"])
+    assert (chain.rewards, chain.votes) == ({5: 2}, {5: ("a",)})
 
 
 def test_a_later_start_without_the_rpc_goes_on_with_what_was_known(path, chain):
@@ -392,7 +412,7 @@ def test_a_disk_that_is_full_is_told_and_the_round_is_still_followed(path, chain
     with running(path, chain) as submitter:
         full = OutboxError("cannot use the outbox: full")
 
-        def fail(*_):
+        def fail(*_, **__):
             raise full
 
         monkeypatch.setattr(submitter._outbox, "open_items", fail)

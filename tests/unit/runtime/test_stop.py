@@ -39,6 +39,20 @@ with stop.stop_on_signals() as unhurried:
 """
 
 
+HANGS = """
+import threading, time
+from codezero.runtime import stop
+stop.GRACE_S = 1.0
+with stop.stop_on_signals():
+    try:
+        threading.Thread(target=time.sleep, args=(300,)).start()
+        print("runs", flush=True)
+        time.sleep(60)
+    except KeyboardInterrupt:
+        pass
+"""
+
+
 @contextmanager
 def started(program, says):
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -78,3 +92,9 @@ def test_a_second_stop_by_a_person_ends_it_at_once(program):
     program.send_signal(signal.SIGINT)
     assert program.wait(20) == 0
     assert program.stdout.read() == ""
+
+
+def test_a_thread_that_hangs_delays_the_exit_no_longer_than_the_rest():
+    with started(HANGS, "runs") as process:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0

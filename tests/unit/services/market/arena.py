@@ -109,7 +109,7 @@ class Peer:
             self.sender = Account(self.key, rpc, max_fee_gwei=max_fee_gwei)
         else:
             user = {"org_id": ORG_ID, "account_address": self.address, "login_dir": self.folder}
-            self.sender = app_account(proxy_url=self.app.url, timeout_s=5.0, **user)
+            self.sender = app_account(proxy_url=self.app.url, **user)
         address = self.market.address
         return open_market(
             rpc_url=url, chain_id=CHAIN_ID, contract_address=address, sender=self.sender, peer_id=self.peer_id

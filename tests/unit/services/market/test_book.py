@@ -68,7 +68,7 @@ def test_trouble_says_since_when_and_as_of_when_and_is_not_the_ledger_s(book, tm
     """A viewer of a market that is not played any more can so tell how old it is."""
     for now_s, trouble in ((100.0, "the judge is away"), (400.0, "the judge is away"), (500.0, "no funds")):
         monkeypatch.setattr("time.time", lambda now_s=now_s: now_s)
-        book.note_trouble(trouble)
+        book.note_trouble(trouble, kind=trouble)
         (found,) = read_markets(tmp_path)
         since_s = 500.0 if trouble == "no funds" else 100.0
         assert (found.trouble.text, found.trouble.since_s, found.trouble.seen_s) == (trouble, since_s, now_s)

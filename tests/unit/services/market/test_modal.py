@@ -58,6 +58,18 @@ def test_3_what_the_app_may_have_placed_is_never_placed_again(market, tmp_path, 
     assert market.read("totalBets", 0) == sum(peer.amounts()[0 if mined else 1 :])
 
 
+def test_a_bet_that_does_not_show_is_looked_up_often_for_a_minute_only(market, tmp_path, judge):
+    peer = market.peer(tmp_path)
+    judge.show(market.new_game())
+    peer.app.mode = "500"
+    player = peer.player(judge)
+    tick(player, 1)
+    assert player.delivery.deliver()
+    peer.change("UPDATE item SET due_at_s = due_at_s - 60")
+    assert not player.delivery.deliver()
+    assert states(peer) == ["open"]
+
+
 def test_6_a_reward_whose_answer_was_lost_is_claimed_once(market, tmp_path, judge):
     peer = market.peer(tmp_path)
     judge.show(market.new_game())

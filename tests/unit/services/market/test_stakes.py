@@ -53,12 +53,6 @@ def test_what_is_no_amount_is_refused(text):
         units(text)
 
 
-@pytest.mark.parametrize("fraction", [-0.1, 1.01, math.nan])
-def test_what_is_no_share_is_refused(fraction):
-    with pytest.raises(ValueError, match=r"market\.fraction"):
-        stakes(fraction, "")
-
-
 def test_amounts_are_shown_exactly():
     found = [shown(amount) for amount in (0, 10**18, 25 * 10**17, 57142857142857142858, 1)]
     assert found == ["0.00", "1.00", "2.50", "57.142857142857142858", "0.000000000000000001"]
