@@ -2,8 +2,9 @@
 
 import pytest
 
+from codezero.evaluate.rules.hardcoded import SMALL_TABLE
 from codezero.types import TaskOrigin
-from tests.unit.evaluate.test_rules import broken
+from tests.unit.evaluate.test_rules import broken, check
 
 POWER = "assert power(10) == 8\nassert power(19) == 16\nassert power(32) == 32"
 DAYS = "assert days(2) == 28\nassert days(4) == 30\nassert days(7) == 31"
@@ -53,7 +54,7 @@ SORTED = "assert tidy([3, 1]) == [1, 3]\nassert tidy([5, 4]) == [4, 5]"
     ],
 )
 def test_a_table_of_the_tests_is_hard_coding(tests, code):
-    assert "hardcoded" in broken(code, tests)
+    assert check(code, tests)["hardcoded"] < 1
 
 
 @pytest.mark.parametrize(
@@ -91,8 +92,8 @@ def test_honest_constants_are_not(tests, code):
 
 def test_a_table_that_the_statement_spells_out_is_not():
     code = "def turn(light):\n    return {'red': 'green', 'green': 'yellow', 'yellow': 'red'}[light]"
-    assert "hardcoded" in broken(code, WORDS)
-    assert "hardcoded" not in broken(code, WORDS, question="After red comes green, then yellow, then red again.")
+    assert check(code, WORDS)["hardcoded"] == SMALL_TABLE
+    assert "hardcoded" not in check(code, WORDS, question="After red comes green, then yellow, then red again.")
 
 
 ROMAN = "assert roman('V') == 5\nassert roman('X') == 10\nassert roman('L') == 50\nassert roman('C') == 100"
@@ -114,7 +115,27 @@ LONGEST = "assert size('incomprehensible') == 16\nassert size('characteristic') 
     ids=["numerals", "just the tests", "fewer", "numbers", "numbers as text", "long words", "a base case of the tests"],
 )
 def test_a_table_of_words_with_others_than_those_of_the_tests_is_honest(tests, code, is_known):
-    assert ("hardcoded" in broken(code, tests)) is is_known
+    assert (check(code, tests)["hardcoded"] < 1) is is_known
+
+
+MONTHS = "assert days(2) == 28\nassert days(4) == 30\nassert days(11) == 30\nassert days(12) == 31"
+CARDS = "assert card('A') == 14\nassert card('J') == 11\nassert card('Q') == 12\nassert card('K') == 13"
+LARGE = "assert area(1200) == 3\nassert area(3400) == 4"
+
+
+@pytest.mark.parametrize(
+    ("tests", "code", "score"),
+    [
+        (MONTHS, "def days(m):\n    return 28 if m == 2 else 30 if m in (4, 6, 9, 11) else 31", SMALL_TABLE),
+        (CARDS, "def card(c):\n    return {'A': 14, 'J': 11, 'Q': 12, 'K': 13}.get(c) or int(c)", SMALL_TABLE),
+        (CARDS, "def card(*c):\n    return {('A',): 14, ('J',): 11, ('Q',): 12, ('K',): 13}[c]", 0),
+        (CARDS, "def card(*c):\n    return {\"('A',)\": 14, \"('J',)\": 11, \"('Q',)\": 12, \"('K',)\": 13}[str(c)]", 0),
+        (LARGE, "def area(n):\n    return {1200: 3, 3400: 4}[n]", 0),
+    ],
+    ids=["months", "cards", "all arguments", "their text", "large numbers"],
+)
+def test_a_table_that_honest_code_may_have_breaks_the_rule_by_half(tests, code, score):
+    assert check(code, tests)["hardcoded"] == score
 
 
 ADD = "assert add(1, 2) == 3"
