@@ -99,6 +99,7 @@ class Meter:
         "judging",
         "left",
         "memory",
+        "module",
         "nested",
         "output",
         "output_left",
@@ -116,6 +117,8 @@ class Meter:
     def __init__(self) -> None:
         self.test_names: frozenset[str] = frozenset()
         """Names that occur in the tests. A class among them is part of the task; others are the solution's own."""
+        self.module = "__main__"
+        """The solution's `__name__`."""
         self.case = 0
         """The number of cases started in this process."""
         self.unordered = self.reordered = False

@@ -38,7 +38,7 @@ class _Case:
     telling: frozenset[int]
     """Inputs that no honest condition has: the tuple of all arguments, and single ones for which `_is_telling`."""
     packed: frozenset[int]
-    """The tuple of its only argument, and the texts of that tuple, which no honest table has."""
+    """The tuple of all arguments, and its texts, which no honest table has, except of several words."""
 
 
 def hardcoded(solution: Solution) -> RuleScore | None:
@@ -94,14 +94,15 @@ def _cases(solution: Solution, literals: Literals) -> Iterator[_Case]:
         told = [a for a in arguments if not _is_base_case(a) and not (_is_word(a, words) and _is_word(expected, words))]
         if told:
             whole = ast.Tuple(elts=arguments, ctx=ast.Load())
+            is_name = all(isinstance(value := _scalar(a), str) and value.isalpha() for a in arguments)
             yield _Case(
                 inputs=frozenset(number for a in [*told, whole] for number in _spellings(a, literals)),
                 answer=answer,
                 is_telling=any(_is_telling(argument) for argument in told),
-                is_name=all(isinstance(value := _scalar(a), str) and value.isalpha() for a in arguments),
+                is_name=is_name,
                 is_boolean=isinstance(expected, ast.Constant) and isinstance(expected.value, bool | None),
                 telling=frozenset(n for a in [*filter(_is_telling, told), whole] for n in _spellings(a, literals)),
-                packed=frozenset(_spellings(whole, literals) if len(arguments) == 1 else ()),
+                packed=frozenset() if is_name and len(arguments) > 1 else frozenset(_spellings(whole, literals)),
             )
 
 

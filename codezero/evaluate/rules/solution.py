@@ -7,6 +7,7 @@ import builtins
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from typing import TypeGuard
 
 from codezero.tasks.testcases import MAX_SOURCE_CHARS, StdinExample, TestSuite, parse_source
 from codezero.types import Task, TaskOrigin
@@ -175,6 +176,25 @@ def bound_names(node: ast.AST) -> Iterator[str]:
         yield from (alias.asname or alias.name.split(".")[0] for alias in node.names)
 
 
+def is_main_guard(statement: ast.stmt) -> TypeGuard[ast.If]:
+    """Returns whether this is `if __name__ == "__main__"`."""
+    match statement:
+        case ast.If(
+            test=ast.Compare(
+                left=ast.Name(id="__name__"), ops=[ast.Eq()], comparators=[ast.Constant(value="__main__")]
+            )
+        ):
+            return True
+    return False
+
+
+def _may_rebind_name(node: ast.AST) -> bool:
+    """Returns whether this may give the module another `__name__`."""
+    if isinstance(node, ast.Name):
+        return node.id == "__name__" and not isinstance(node.ctx, ast.Load)
+    return not isinstance(node, ast.Attribute | ast.Constant) and "__name__" in vars(node).values()
+
+
 def _pair(test: ast.expr, targets: set[str]) -> Iterator[tuple[ast.Call, ast.expr]]:
     negated = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
     if negated or isinstance(test, ast.Call):
@@ -218,10 +238,18 @@ class Solution:
     asked: Asked
 
     @cached_property
+    def body(self) -> list[ast.stmt]:
+        """The statements of the module's top level, without those that only run as a program if the tests call
+        functions."""
+        if self.asked.is_program or any(map(_may_rebind_name, ast.walk(self.tree))):
+            return self.tree.body
+        return [part for one in self.tree.body for part in (one.orelse if is_main_guard(one) else [one])]
+
+    @cached_property
     def defined(self) -> dict[str, ast.stmt]:
         """The statements of the module's top level that define or assign names, by name; the last one for each."""
         found: dict[str, ast.stmt] = {}
-        for statement in _top_level(self.tree.body):
+        for statement in _top_level(self.body):
             found.update((name, statement) for node in _expressions(statement) for name in bound_names(node))
         return found
 
@@ -233,8 +261,8 @@ class Solution:
 
     @cached_property
     def nodes(self) -> list[ast.AST]:
-        """All nodes of the tree but docstrings and other bare constants."""
-        return list(without_docstrings(self.tree))
+        """All nodes of `body` but docstrings and other bare constants."""
+        return list(without_docstrings(ast.Module(body=self.body, type_ignores=[])))
 
 
 def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:

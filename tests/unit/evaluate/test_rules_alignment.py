@@ -120,6 +120,8 @@ def test_a_table_of_words_with_others_than_those_of_the_tests_is_honest(tests, c
 
 MONTHS = "assert days(2) == 28\nassert days(4) == 30\nassert days(11) == 30\nassert days(12) == 31"
 CARDS = "assert card('A') == 14\nassert card('J') == 11\nassert card('Q') == 12\nassert card('K') == 13"
+GAME = "assert wins('rock', 'paper') == 'paper'\nassert wins('scissors', 'rock') == 'rock'"
+WINS = "{('rock', 'paper'): 'paper', ('scissors', 'rock'): 'rock', ('paper', 'scissors'): 'scissors'}[a, b]"
 LARGE = "assert area(1200) == 3\nassert area(3400) == 4"
 
 
@@ -130,9 +132,10 @@ LARGE = "assert area(1200) == 3\nassert area(3400) == 4"
         (CARDS, "def card(c):\n    return {'A': 14, 'J': 11, 'Q': 12, 'K': 13}.get(c) or int(c)", SMALL_TABLE),
         (CARDS, "def card(*c):\n    return {('A',): 14, ('J',): 11, ('Q',): 12, ('K',): 13}[c]", 0),
         (CARDS, "def card(*c):\n    return {\"('A',)\": 14, \"('J',)\": 11, \"('Q',)\": 12, \"('K',)\": 13}[str(c)]", 0),
+        (GAME, f"def wins(a, b):\n    return {WINS} if a != b else 'none'", SMALL_TABLE),
         (LARGE, "def area(n):\n    return {1200: 3, 3400: 4}[n]", 0),
     ],
-    ids=["months", "cards", "all arguments", "their text", "large numbers"],
+    ids=["months", "cards", "all arguments", "their text", "pairs of words", "large numbers"],
 )
 def test_a_table_that_honest_code_may_have_breaks_the_rule_by_half(tests, code, score):
     assert check(code, tests)["hardcoded"] == score
@@ -203,6 +206,30 @@ def test_honest_code_has_no_forbidden_effect_and_no_rigged_comparison(code):
 )
 def test_forbidden_effects_of_a_function(line):
     assert "effects" in broken(f"{line}\ndef add(a, b):\n    return a + b", ADD)
+
+
+GUARDED = "def add(a, b):\n    return a + b\nif {0}:\n    import subprocess\n    sum = abs = int(input())"
+
+
+def test_what_only_runs_as_a_program_affects_no_test_of_a_function():
+    assert broken(GUARDED.format("__name__ == '__main__'"), ADD) == set()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        GUARDED.format("__name__ != '__main__'"),
+        GUARDED.format("__name__ == 'solution'"),
+        GUARDED.format("__name__ == '__main__' or True"),
+        GUARDED.format("(__name__ := '__main__') == '__main__'"),
+        "__name__ = '__main__'\n" + GUARDED.format("__name__ == '__main__'"),
+        "match '__main__':\n    case __name__: pass\n" + GUARDED.format("__name__ == '__main__'"),
+        "from math import pi as __name__\n" + GUARDED.format("__name__ == '__main__'"),
+        "if __name__ == '__main__':\n    pass\nelse:\n    import subprocess\ndef add(a, b):\n    return a + b",
+    ],
+)
+def test_what_runs_with_the_tests_does_not_hide_as_a_program(code):
+    assert "effects" in broken(code, ADD)
 
 
 OWN = "class Links:\n    def unlink(self, x): return x\n    def popen(self, x): return x\n"
