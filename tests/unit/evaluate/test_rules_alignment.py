@@ -151,6 +151,8 @@ ADD = "assert add(1, 2) == 3"
         "class P:\n  def __lt__(self, other):\n    return self.x < other.x\ndef add(a, b):\n  return a + b",
         "def add(a, b):\n    try:\n        return a + b\n    except TypeError:\n        return 0",
         "def add(a, b):\n    sum = a\n    sum += b\n    return sum",
+        "def add(a, b):\n    try:\n        assert a\n    except AssertionError:\n        return b\n    return a + b",
+        "from contextlib import suppress\nwith suppress(AssertionError):\n    assert 0\ndef add(a, b):\n    return a + b",
         "def add(a, b):\n    open = close = 0\n    exit = open + close\n    return a + b + exit",
         "import os, sys\ndef add(a, b):\n  sys.setrecursionlimit(10000)\n  return a + b + len(os.path.basename('x'))",
         "def add(a, b):\n    add.cache = {}\n    return a + b",
