@@ -119,6 +119,39 @@ assert a == [1]
     assert outcomes(STACK, tests) == [PASS, PASS, PASS, PASS, PASS, PASS, FAIL]
 
 
+BAG = """
+class Bag:
+    def __init__(self, items): self.items = items
+    def __contains__(self, item): return item in self.items
+    def __float__(self): return 2.5
+    def __abs__(self): return 7
+    def __mod__(self, other): return 1
+    def __eq__(self, other): return self.items == other.items
+    def __hash__(self): return 3
+"""
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        *("assert 3 in Bag([3])", "assert float(Bag([3])) == 2.5", "assert abs(Bag([3])) == 7"),
+        *("assert Bag([3]) % 2 == 1", "assert hash(Bag([3])) == hash(Bag([4]))", "assert isinstance(Bag([3]), Bag)"),
+    ],
+)
+def test_what_only_the_solutions_process_can_tell_is_unknown(test):
+    assert outcomes(BAG, f"{test}\nassert Bag([3]) == Bag([3])\nassert Bag([3]) == Bag([4])") == [UNKNOWN, PASS, FAIL]
+
+
+def test_a_solution_may_use_what_the_setup_imports_and_nothing_else_of_it():
+    setup = "import math\nfrom string import digits as signs\nimport none_of_this_name.at_all\n"
+    code = "def f(): return math.pi, signs\ndef g(): return SECRET"
+    assert outcomes(code, f"{setup.replace('import none_of_this_name.at_all', 'SECRET = 5')}assert f()\nassert g()") == [
+        PASS,
+        FAIL,
+    ]
+    assert outcomes(code, f"{setup}assert f()") == [UNKNOWN]
+
+
 def test_a_check_function_as_in_humaneval():
     tests = "def check(candidate):\n    assert candidate([1, 2]) == 3\n    assert candidate([]) == 0\n\ncheck(total)"
     assert outcomes("def total(items): return sum(items)", tests) == [PASS, PASS]
@@ -179,8 +212,9 @@ SUM = "Input:\n1 2\nOutput:\n3\nInput:\n3 4\nOutput:\n7\n"
         "import atexit, sys\nout = []\natexit.register(lambda: sys.stdout.write(out[0]))\n"
         "out.append(str(sum(map(int, input().split()))))",
         "import sys\nsys.stdout.buffer.write(str(sum(map(int, sys.stdin.buffer.readline().split()))).encode())",
+        "with open('/dev/stdin', 'rb') as f:\n    print(sum(map(int, f.read().split())))",
     ],
-    ids=["plain", "stdin", "main", "descriptor", "whole file", "twice", "thread", "atexit", "buffer"],
+    ids=["plain", "stdin", "main", "descriptor", "whole file", "twice", "thread", "atexit", "buffer", "device"],
 )
 def test_a_program_is_right_when_it_prints_the_expected_tokens(code):
     assert outcomes(code, SUM) == [PASS, PASS]
