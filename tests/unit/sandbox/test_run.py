@@ -67,6 +67,7 @@ def test_setup_comes_before_the_cases_and_state_lasts_from_case_to_case():
     ("code", "tests"),
     [
         ("def sum(a, b): return a + b", "assert sum(10, 15) == 25"),
+        ("def f(x): return x + 1", "x = 1\nassert f(x) == 2\nx = 2\nassert f(x) == 3\nassert f(x) == 3"),
         ("def f(items): items.append(3)", "items = [1]\nassert f(items) is None\nassert items == [1, 3]"),
         ("def f(n): return (i * i for i in range(n))", "assert list(f(3)) == [0, 1, 4]\nassert next(f(1)) == 0"),
         ("def f(): raise KeyError('k')", "try:\n    f()\nexcept KeyError: ok = True\nassert ok"),
@@ -78,7 +79,7 @@ def test_setup_comes_before_the_cases_and_state_lasts_from_case_to_case():
         ("def f(node): return node.value", "class Node:\n    value = 3\nassert f(Node()) == 3"),
     ],
     ids=[
-        *("shadows a builtin", "changes its argument", "generator", "exception", "stars", "float", "constant"),
+        *("shadows a builtin", "a variable assigned anew", "changes its argument", "generator", "exception", "stars", "float", "constant"),
         *("large number", "takes a function", "takes a test's object"),
     ],
 )
