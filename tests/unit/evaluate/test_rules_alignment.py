@@ -1,5 +1,7 @@
 """Hard-coding, rigged comparisons and side effects: what is caught, and which honest code is not."""
 
+import time
+
 import pytest
 
 from codezero.evaluate.rules.hardcoded import SMALL_TABLE
@@ -139,6 +141,23 @@ LARGE = "assert area(1200) == 3\nassert area(3400) == 4"
 )
 def test_a_table_that_honest_code_may_have_breaks_the_rule_by_half(tests, code, score):
     assert check(code, tests)["hardcoded"] == score
+
+
+@pytest.mark.parametrize(
+    ("keys", "values"), [(["2"] * 3_900, ["4"] * 3_900), (range(3_000), range(900))], ids=["one value", "many values"]
+)
+def test_keys_by_the_thousand_with_as_many_values_are_read_in_no_time(keys, values):
+    keys, values = (", ".join(map(str, side)) for side in (keys, values))
+    started = time.process_time()
+    check(f"def power(n):\n    if n in ({keys}):\n        g({values})\n    return 0", POWER)
+    assert time.process_time() - started < 2.0  # all pairs took 10 s
+
+
+def test_a_table_does_not_hide_among_others():
+    others = ", ".join(map(str, range(5_000, 5_300)))
+    code = f"def area(n):\n    return [0, {others}] if n in ({others}, 1200) else 3 if n in ({others}, 1200, 3400) else 4"
+    tests = "assert area(1200) == 3\nassert area(3400) == 3"
+    assert check(code, tests)["hardcoded"] == 0
 
 
 ADD = "assert add(1, 2) == 3"
