@@ -256,8 +256,16 @@ def test_what_runs_with_the_tests_does_not_hide_as_a_program(code):
 OWN = "class Links:\n    def unlink(self, x): return x\n    def popen(self, x): return x\n"
 
 
-def test_a_class_of_the_code_may_have_methods_with_the_names_of_effects():
-    assert "effects" not in broken(f"{OWN}def add(a, b):\n    return Links().unlink(a) + Links().popen(b)", ADD)
+@pytest.mark.parametrize(
+    "code",
+    [
+        f"{OWN}def add(a, b):\n    return Links().unlink(a) + Links().popen(b)",
+        "class Star:\n    def __init__(self, system): self.system = system\ndef add(a, b): return Star(a).system + b",
+        "class Star(NamedTuple):\n    system: int\n    popen: int = 0\ndef add(a, b): return Star(a).system + b",
+    ],
+)
+def test_a_class_of_the_code_may_have_members_with_the_names_of_effects(code):
+    assert "effects" not in broken(code, ADD)
 
 
 @pytest.mark.parametrize(
@@ -268,6 +276,8 @@ def test_a_class_of_the_code_may_have_methods_with_the_names_of_effects():
         "import os as o; o.unlink('x')",
         "from os import unlink",
         "import numpy as np; Links().unlink('x')",
+        "import os; os.system = 1; os.system('x')",
+        "import numpy as np; np.savetxt = 1; np.savetxt('x')",
         "from pathlib import Path; Path('x').unlink()",
     ],
 )
