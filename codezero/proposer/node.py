@@ -202,7 +202,8 @@ class ProposerNode:
 
 
 def _append(path: Path, proposals: Sequence[Proposal]) -> None:
-    """Appends proposals as JSON lines. Raises StateError: the file cannot be written."""
+    """Appends proposals as JSON lines, without those that it has of a batch that is played again. Raises StateError: the
+    file cannot be read or written."""
     lines = [
         {
             "id": proposal.proposal_id,
@@ -216,7 +217,9 @@ def _append(path: Path, proposals: Sequence[Proposal]) -> None:
         for proposal in proposals
     ]
     do = "free space or give another --out"
-    with told_as(StateError, f"cannot write {path}", do), path.open("a", encoding="utf-8") as file:
-        file.write("".join(json.dumps(line) + "\n" for line in lines))
+    with told_as(StateError, f"cannot write {path}", do), path.open("a+", encoding="utf-8") as file:
+        file.seek(0)
+        has = file.read()
+        file.write("".join(f"{json.dumps(line)}\n" for line in lines if f'"id": "{line["id"]}"' not in has))
         file.flush()
         os.fsync(file.fileno())
