@@ -11,7 +11,7 @@ from itertools import islice
 from msgspec.structs import replace
 
 from codezero.evaluate.copies import program_of
-from codezero.evaluate.dryrun import budget_of, dry_run
+from codezero.evaluate.dryrun import budget_of, dry_run, share_of
 from codezero.evaluate.examination import (
     MAX_CASES,
     MAX_REASONS,
@@ -49,8 +49,7 @@ def examine(asked: Examine) -> ExaminationReply:
         _walk(_stub(task, suite), suite, asked.walk_s)
     found = []
     for number, attempt in enumerate(asked.attempts):
-        # nearly twice an even share of the time left, so that slow attempts leave some to the next ones
-        walk_s = 2 * (ends_s - for_fresh_s - time.process_time()) / (len(asked.attempts) - number + 1)
+        walk_s = share_of(ends_s - for_fresh_s, len(asked.attempts) - number)
         found.append(_read(asked, task, suite, attempt, walk_s))
     found = _with_fresh(asked, task, suite, found, ends_s)
     shown = None

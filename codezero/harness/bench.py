@@ -121,7 +121,12 @@ def execute(solutions: Sequence[tuple[str, str, TestSuite]], case_s: float) -> I
     codes = [prompt.parse(answer) for answer, _, _ in solutions]
     limits = Limits(case_s=case_s, suite_s=SUITE_S, stop_at_failure_from=MANY_CASES)
     runs = run_many(
-        [(with_prelude(prelude, code), suite) for code, (_, prelude, suite) in zip(codes, solutions, strict=True) if code], limits
+        [
+            (with_prelude(prelude, code), suite)
+            for code, (_, prelude, suite) in zip(codes, solutions, strict=True)
+            if code
+        ],
+        limits,
     )
     for code, (_, _, suite) in zip(codes, solutions, strict=True):
         if code is None:

@@ -202,8 +202,8 @@ class ProposerNode:
 
 
 def _append(path: Path, proposals: Sequence[Proposal]) -> None:
-    """Appends proposals as JSON lines, without those that it has of a batch that is played again. Raises StateError: the
-    file cannot be read or written."""
+    """Appends proposals as JSON lines, without those that it has of a batch that is played again. Raises StateError:
+    the file cannot be read or written."""
     lines = [
         {
             "id": proposal.proposal_id,

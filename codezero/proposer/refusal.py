@@ -13,8 +13,8 @@ from codezero.types import Task
 from codezero.workers import Workers
 
 SIMILARITY = 0.7
-"""The similarity of a question to a held-out one, as in `Seen`, from which a proposal is refused. With it and the tests,
-3 of the 374 problems 601 to 974 of MBPP would be; two of these have a test of a held-out problem."""
+"""The similarity of a question to a held-out one, as in `Seen`, from which a proposal is refused. With it and the
+tests, 3 of the 374 problems 601 to 974 of MBPP would be; two of these have a test of a held-out problem."""
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 WhyNot = Callable[[Proposal], str | None]

@@ -12,8 +12,9 @@ def apart(setup: ast.Module, cases: Sequence[ast.Module]) -> list[list[int]]:
     """Returns groups of independent cases, as indices in order.
 
     Cases are in one group if they use the same variable to which the tests' setup assigns a mutable value, directly or
-    through functions of the setup, or to which a statement between cases assigns any. A call whose result is unused is made for its side effect, such as
-    `stack.push(1)`: if one calls anything but a function of the setup, all cases are in one group.
+    through functions of the setup, or to which a statement between cases assigns any value. A call whose result is
+    unused is made for its side effect, such as `stack.push(1)`: if one calls anything but a function of the setup, all
+    cases are in one group.
     """
     functions = {node.name: _names([node]) for node in setup.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     if any(_called(node) not in (None, *functions) for case in cases for node in case.body):

@@ -7,7 +7,7 @@ interpreter uses it.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from time import thread_time
+from time import process_time, thread_time
 from typing import Any
 
 from codezero.tasks.testcases import TestSuite
@@ -59,6 +59,17 @@ class Budget:
 OF_PROGRAMS = Budget(steps=3_000_000, total_seconds=10.0)
 """The budget of programs that read standard input, whose tests have inputs large enough to make a wrong algorithm too
 slow. Each case has the whole memory, which is enough for these steps and no more."""
+
+
+def share_of(ends: float, num_left: int) -> float:
+    """Returns the seconds that one of the runs that are left until a processor time may take: nearly twice an even
+    share, so that slow ones leave some to the next ones."""
+    return 2 * (ends - process_time()) / (num_left + 1)
+
+
+def until(ends: float) -> Budget:
+    """Returns the budget of a run until a processor time."""
+    return Budget(total_seconds=max(ends - process_time(), 0.0))
 
 
 def budget_of(suite: TestSuite) -> Budget:

@@ -46,11 +46,11 @@ def hardcoded(solution: Solution) -> RuleScore | None:
 
     The rule is broken by a table with inputs and answers of at least two tests (or the only one), if they are at least
     half of its rows, or no honest table has such inputs. It is half broken (`SMALL_TABLE`) if an honest table may have
-    any of these inputs, such as numbers of months or letters of cards. A table is a dictionary, a list of pairs, two parallel lists,
-    or all conditions on equality with their results: `if`, conditional expressions, `case`, `and`/`or`. It is also
-    broken by a list of just the tests' answers in their order; by constants for all answers if these are collections or
-    large numbers (then the inputs are hidden, in a hash for example); and by conditions on all inputs that have one of
-    the two boolean answers.
+    any of these inputs, such as numbers of months or letters of cards. A table is a dictionary, a list of pairs, two
+    parallel lists, or all conditions on equality with their results: `if`, conditional expressions, `case`, `and`/`or`.
+    It is also broken by a list of just the tests' answers in their order; by constants for all answers if these are
+    collections or large numbers (then the inputs are hidden, in a hash for example); and by conditions on all inputs
+    that have one of the two boolean answers.
 
     What honest code has does not count: base cases (0, 1, -1, empty), boolean answers of conditions on short inputs,
     words that the statement itself maps to each other, tables of words or letters, such as weekdays, with others than

@@ -120,7 +120,6 @@ class Asked:
     """The tests, each in the layout of `printed`."""
     examples: tuple[StdinExample, ...] = ()
     """The input and expected output of a program's examples."""
-    num_cases: int = 0
     is_program: bool = False
     """True if the task asks for a program that reads stdin and prints, and not for a function."""
 
@@ -129,7 +128,7 @@ class Asked:
 def asked_of(origin: TaskOrigin, suite: TestSuite) -> Asked:
     """Returns what the tests of a task of this origin ask for; nothing if they cannot be read."""
     if suite.examples:
-        return Asked(is_program=True, examples=suite.examples, num_cases=len(suite.examples))
+        return Asked(is_program=True, examples=suite.examples)
     is_program = origin is TaskOrigin.CODE_CONTESTS and not suite.statements  # a peer may give any origin
     source = "\n".join([suite.setup, *(statement.source for statement in suite.statements)])
     tree = read(source, max_nodes=MAX_SOURCE_CHARS)
@@ -157,7 +156,6 @@ def asked_of(origin: TaskOrigin, suite: TestSuite) -> Asked:
         pairs=[pair for node in ast.walk(tree) if isinstance(node, ast.Assert) for pair in _pair(node.test, targets)],
         names=frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name)),
         statements=frozenset(printed(statement) for statement in tree.body),
-        num_cases=suite.num_cases,
         is_program=is_program,
     )
 
@@ -180,9 +178,7 @@ def is_main_guard(statement: ast.stmt) -> TypeGuard[ast.If]:
     """Returns whether this is `if __name__ == "__main__"`."""
     match statement:
         case ast.If(
-            test=ast.Compare(
-                left=ast.Name(id="__name__"), ops=[ast.Eq()], comparators=[ast.Constant(value="__main__")]
-            )
+            test=ast.Compare(left=ast.Name(id="__name__"), ops=[ast.Eq()], comparators=[ast.Constant(value="__main__")])
         ):
             return True
     return False

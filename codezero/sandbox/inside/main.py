@@ -1,6 +1,6 @@
 """The processes of one sandbox.
 
-    codezero ─► gate ─► supervisor ─┬─► solution    runs the code; has no tests but their imports, and cannot write results
+    codezero ─► gate ─► supervisor ─┬─► solution    runs the code; has of the tests the imports; cannot write results
                                     └─► judge       runs the tests, calls the solution over a pipe, decides
 
 The gate enters namespaces and forks the supervisor, which is the first process of its namespace, so that all others

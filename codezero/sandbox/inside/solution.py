@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import atexit
 import builtins
-import io
 import operator
 import os
 import sys
@@ -20,6 +19,7 @@ from codezero.sandbox.inside.values import decode, encode
 MAX_REASON_CHARS = 200
 """The most characters of an error's description."""
 _CHANGEABLE = (list, dict, set, bytearray)
+_BUILTIN_OPEN = open
 
 OPERATIONS: dict[str, Callable[..., Any]] = {
     "call": lambda function, *arguments, **named: function(*arguments, **named),
@@ -92,6 +92,11 @@ def describe(error: BaseException) -> list[str]:
     return [kind, " ".join(text.split())[:MAX_REASON_CHARS]]
 
 
+def _open(file: Any, *arguments: Any, **named: Any) -> Any:
+    """Opens a file as `open` does, and the standard input as /dev/stdin, which does not exist without /proc."""
+    return _BUILTIN_OPEN(0 if file == "/dev/stdin" else file, *arguments, **named)
+
+
 def run_program(code: str, waiting: int) -> None:
     """Runs the solution as a program on file descriptors 0, 1 and 2, and ends this process as Python would. It begins
     when the other end of the pipe `waiting` is closed: then its input, a regular file as in contests, is complete."""
@@ -101,8 +106,7 @@ def run_program(code: str, waiting: int) -> None:
     sys.stdout = os.fdopen(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)
     sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
-    # Without /proc there is no /dev/stdin.
-    vars(builtins).update(open=lambda file, *rest, **named: io.open(0 if file == "/dev/stdin" else file, *rest, **named))
+    vars(builtins).update(open=_open)
     status = 0
     try:
         load(code, "__main__")

@@ -133,7 +133,11 @@ LARGE = "assert area(1200) == 3\nassert area(3400) == 4"
         (MONTHS, "def days(m):\n    return 28 if m == 2 else 30 if m in (4, 6, 9, 11) else 31", SMALL_TABLE),
         (CARDS, "def card(c):\n    return {'A': 14, 'J': 11, 'Q': 12, 'K': 13}.get(c) or int(c)", SMALL_TABLE),
         (CARDS, "def card(*c):\n    return {('A',): 14, ('J',): 11, ('Q',): 12, ('K',): 13}[c]", 0),
-        (CARDS, "def card(*c):\n    return {\"('A',)\": 14, \"('J',)\": 11, \"('Q',)\": 12, \"('K',)\": 13}[str(c)]", 0),
+        (
+            CARDS,
+            "def card(*c):\n    return {\"('A',)\": 14, \"('J',)\": 11, \"('Q',)\": 12, \"('K',)\": 13}[str(c)]",
+            0,
+        ),
         (GAME, f"def wins(a, b):\n    return {WINS} if a != b else 'none'", SMALL_TABLE),
         (LARGE, "def area(n):\n    return {1200: 3, 3400: 4}[n]", 0),
     ],
@@ -155,7 +159,9 @@ def test_keys_by_the_thousand_with_as_many_values_are_read_in_no_time(keys, valu
 
 def test_a_table_does_not_hide_among_others():
     others = ", ".join(map(str, range(5_000, 5_300)))
-    code = f"def area(n):\n    return [0, {others}] if n in ({others}, 1200) else 3 if n in ({others}, 1200, 3400) else 4"
+    code = (
+        f"def area(n):\n    return [0, {others}] if n in ({others}, 1200) else 3 if n in ({others}, 1200, 3400) else 4"
+    )
     tests = "assert area(1200) == 3\nassert area(3400) == 3"
     assert check(code, tests)["hardcoded"] == 0
 
@@ -171,7 +177,7 @@ ADD = "assert add(1, 2) == 3"
         "def add(a, b):\n    try:\n        return a + b\n    except TypeError:\n        return 0",
         "def add(a, b):\n    sum = a\n    sum += b\n    return sum",
         "def add(a, b):\n    try:\n        assert a\n    except AssertionError:\n        return b\n    return a + b",
-        "from contextlib import suppress\nwith suppress(AssertionError):\n    assert 0\ndef add(a, b):\n    return a + b",
+        "from contextlib import suppress\nwith suppress(AssertionError):\n    assert 0\ndef add(a, b): return a + b",
         "def add(a, b):\n    open = close = 0\n    exit = open + close\n    return a + b + exit",
         "import os, sys\ndef add(a, b):\n  sys.setrecursionlimit(10000)\n  return a + b + len(os.path.basename('x'))",
         "def add(a, b):\n    add.cache = {}\n    return a + b",

@@ -24,11 +24,11 @@ def workers():
     ("question", "tests", "reason"),
     [
         (f"{OTHER} Call it find_Min_Sum.", "assert find_Min_Sum(13) == 7\nassert find_Min_Sum(2) == 3", None),
-        (f"{OTHER} Call it find_Min_Sum.", "assert find_Min_Sum(13) == 7\nassert find_Min_Sum( 105 ) ==15", "held_out"),
+        (f"{OTHER} Call it find_Min_Sum.", "assert find_Min_Sum(3) == 7\nassert find_Min_Sum( 105 ) ==15", "held_out"),
         (f"{OTHER} Call it find_Min_Sum.", "\n".join(reversed(TESTS.split("\n"))), "held_out"),
         (
-            "Write a function to create a list containing the power of said numberr in bases raised to the corresponding "
-            "number in the index using map function t.",
+            "Write a function to create a list containing the power of said numberr in bases raised to the "
+            "corresponding number in the index using map function t.",
             "assert t([1]) == 2\nassert t([3]) == 4",
             "held_out",
         ),

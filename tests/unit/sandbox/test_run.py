@@ -79,7 +79,16 @@ def test_setup_comes_before_the_cases_and_state_lasts_from_case_to_case():
         ("def f(node): return node.value", "class Node:\n    value = 3\nassert f(Node()) == 3"),
     ],
     ids=[
-        *("shadows a builtin", "a variable assigned anew", "changes its argument", "generator", "exception", "stars", "float", "constant"),
+        *(
+            "shadows a builtin",
+            "a variable assigned anew",
+            "changes its argument",
+            "generator",
+            "exception",
+            "stars",
+            "float",
+            "constant",
+        ),
         *("large number", "takes a function", "takes a test's object"),
     ],
 )
@@ -144,13 +153,10 @@ def test_what_only_the_solutions_process_can_tell_is_unknown(test):
 
 
 def test_a_solution_may_use_what_the_setup_imports_and_nothing_else_of_it():
-    setup = "import math\nfrom string import digits as signs\nimport none_of_this_name.at_all\n"
+    imports = "import math\nfrom string import digits as signs\n"
     code = "def f(): return math.pi, signs\ndef g(): return SECRET"
-    assert outcomes(code, f"{setup.replace('import none_of_this_name.at_all', 'SECRET = 5')}assert f()\nassert g()") == [
-        PASS,
-        FAIL,
-    ]
-    assert outcomes(code, f"{setup}assert f()") == [UNKNOWN]
+    assert outcomes(code, f"{imports}SECRET = 5\nassert f()\nassert g()") == [PASS, FAIL]
+    assert outcomes(code, f"{imports}import none_of_this_name.at_all\nassert f()") == [UNKNOWN]
 
 
 def test_a_check_function_as_in_humaneval():
@@ -265,17 +271,19 @@ def test_a_program_gets_long_input_and_may_ignore_it():
     assert outcomes("print(400000)", tests) == [PASS]
 
 
-def test_many_solutions_come_back_in_order():
+def test_many_solutions_come_back_in_order(monkeypatch):
+    monkeypatch.setattr(run, "usable_cores", lambda logical: 3)
     tests = parse_tests("assert f() == 3")
     codes = [f"import time\ntime.sleep({0.2 if n == 0 else 0})\ndef f(): return {n}" for n in range(6)]
-    found = [done.cases[0].outcome for done in run_many(((code, tests) for code in codes), workers=3)]
+    found = [done.cases[0].outcome for done in run_many((code, tests) for code in codes)]
     assert found == [FAIL, FAIL, FAIL, PASS, FAIL, FAIL]
 
 
-def test_whoever_stops_early_leaves_nothing_running():
+def test_whoever_stops_early_leaves_nothing_running(monkeypatch):
+    monkeypatch.setattr(run, "usable_cores", lambda logical: 1)
     endless = ("while True: pass", parse_tests("assert f()"))
     fine = ("def f(): return 1", parse_tests("assert f()"))
-    runs = run_many([fine, *[endless] * 4], Limits(case_s=60, suite_s=60), workers=1)
+    runs = run_many([fine, *[endless] * 4], Limits(case_s=60, suite_s=60))
     first = next(runs)
     assert first.cases[0].outcome is PASS
     assert 0 < first.seconds < 60
