@@ -49,7 +49,7 @@ def examine(asked: Examine) -> ExaminationReply:
         _walk(_stub(task, suite), suite, asked.walk_s)
     found = []
     for number, attempt in enumerate(asked.attempts):
-        walk_s = share_of(ends_s - for_fresh_s, len(asked.attempts) - number)
+        walk_s = share_of(ends_s - for_fresh_s - time.process_time(), len(asked.attempts) - number)
         found.append(_read(asked, task, suite, attempt, walk_s))
     found = _with_fresh(asked, task, suite, found, ends_s)
     shown = None

@@ -39,7 +39,8 @@ def try_cases(asked: Trial) -> Tried:
     inputs = asked_like(shown, names, seed=asked.tests.encode(), count=NUM_INPUTS, seconds=INPUTS_SHARE * asked.seconds)
     found = []
     for number, code in enumerate(asked.programs):
-        its_end = process_time() + min(share_of(ends, len(asked.programs) - number), Budget().total_seconds)
+        share = share_of(ends - process_time(), len(asked.programs) - number)
+        its_end = process_time() + min(share, Budget().total_seconds)
         outcomes = [one.outcome for one in dry_run(code, shown, until(its_end))]
         values = values_of(code, suite, inputs, until(its_end)) if inputs else {}
         program = program_of(code, wanted_of(wanted))

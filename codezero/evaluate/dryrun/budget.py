@@ -61,10 +61,10 @@ OF_PROGRAMS = Budget(steps=3_000_000, total_seconds=10.0)
 slow. Each case has the whole memory, which is enough for these steps and no more."""
 
 
-def share_of(ends: float, num_left: int) -> float:
-    """Returns the seconds that one of the runs that are left until a processor time may take: nearly twice an even
-    share, so that slow ones leave some to the next ones."""
-    return 2 * (ends - process_time()) / (num_left + 1)
+def share_of(seconds: float, num_left: int) -> float:
+    """Returns the seconds that the next of the runs that are left may take of those left for all: nearly twice an even
+    share, so that slow ones leave some to the others."""
+    return 2 * seconds / (num_left + 1)
 
 
 def until(ends: float) -> Budget:

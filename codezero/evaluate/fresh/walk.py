@@ -28,7 +28,7 @@ def walk(
     ends = process_time() + seconds
     outcomes = []
     for number, (code, _) in enumerate(programs):
-        share_s = share_of(ends, len(programs) - number)
+        share_s = share_of(ends - process_time(), len(programs) - number)
         budget = Budget(total_seconds=min(Budget().total_seconds, share_s))
         cases = dry_run(code, tests.suite, budget, alone=False)  # a program that counts its calls knows no answers
         # the reference took at most a tenth of the steps

@@ -59,8 +59,10 @@ def keys_of(node: ast.AST) -> Iterator[ast.expr]:
 def _numbers(keys: _Side, values: _Side, literals: Literals) -> list[Row]:
     """Returns rows of each key with each value, without those that are not literals. Of many, those that were numbered
     first are kept, which are the tests' ones."""
-    numbers = ({literals.of(one) for one in side} - {None} for side in (keys, values))
-    return list(product(*(nsmallest(MAX_SIDE, side) for side in numbers)))
+    first, second = (
+        nsmallest(MAX_SIDE, {n for one in side if (n := literals.of(one)) is not None}) for side in (keys, values)
+    )
+    return list(product(first, second))
 
 
 def _sides(node: ast.AST) -> Iterator[tuple[_Side, _Side]]:

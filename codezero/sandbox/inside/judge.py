@@ -135,7 +135,7 @@ class Remote:
 
     def __contains__(self, item: object) -> bool:
         _session(self).is_unsure = True  # its own __contains__ could always say so
-        return any(item == one for one in self)
+        return any(item == one for one in _do("iter", self))
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         return _session(self).do("call", self, *arguments, **named)
