@@ -84,8 +84,9 @@ def settle_group(
 def _letter(found: Examined) -> str:
     if breaks_fatal(found.rules):
         return "R"
-    if found.fresh.p_right is not None:
-        return "?" if found.fresh.p_right == P_FRESH_DOUBTFUL else "F"
+    p_right = found.p_right(fatal_rules=True)
+    if p_right is not None:
+        return "?" if p_right == P_FRESH_DOUBTFUL else "F"
     return {True: "P", False: "F", None: "?"}[found.settled(fatal_rules=True)]
 
 

@@ -11,9 +11,12 @@ import re
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 
+import numpy as np
+
 from benchmarks import harness
 from benchmarks.harness import ROOT, Result, Target
-from codezero.evaluate.intervals import clustered
+from codezero.evaluate.intervals import RESAMPLES, central, wilson
+from codezero.evaluate.metrics import Estimate
 
 PAGE = ROOT / "docs" / "measurements.md"
 COMMAND = "python -m benchmarks.tables"
@@ -83,6 +86,22 @@ def _measured_on(benchmark: str, results: Sequence[Result]) -> str:
 
 def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, ["---"] * len(header), *rows))
+
+
+def clustered(counts: Sequence[tuple[int, int]]) -> Estimate:
+    """Returns the share of successes of trials in clusters, such as samples of a problem: (successes, trials) of each.
+
+    The bootstrap draws clusters with replacement. If none or all trials succeed, its interval would have no width; then
+    each cluster counts as one trial of Wilson's interval."""
+    array = np.asarray(counts, float)
+    successes, trials = array.sum(axis=0)
+    if successes in (0, trials):
+        alike = wilson(len(counts) if successes else 0, len(counts))
+        return Estimate(value=successes / trials, low=alike.low, high=alike.high)
+    rng = np.random.default_rng(0)
+    drawn = [array[rng.integers(0, len(array), len(array))].sum(axis=0) for _ in range(RESAMPLES)]
+    low, high = central([found / tried for found, tried in drawn])
+    return Estimate(value=successes / trials, low=low, high=high)
 
 
 def share(counts: Iterable[tuple[int, int]], target: Target | None = None) -> str:

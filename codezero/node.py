@@ -118,6 +118,7 @@ class Node:
                 workers,
                 more_tests=sources.withheld.more_tests,
                 reference_of=sources.withheld.reference_of,
+                secret=state.secret_of(self._folder),
             ),
             feedback=proposals,
             selection=SapoSelection(config.swarm, config.seed),

@@ -98,6 +98,8 @@ class SwarmConfig:
         require(self.num_external >= 0, "swarm.num_external", self.num_external, "use 0 to train alone")
         named = self.name.isprintable() and 1 <= len(self.name) <= 64
         require(named, "swarm.name", repr(self.name), "use 1 to 64 printable characters")
+        has_use = self.pool == 0 or self.num_external > 0
+        require(has_use, "swarm.pool", self.pool, "use 0, since swarm.num_external=0 trains on none, or set both")
         fits = self.pool == 0 or self.pool >= self.num_external
         require(fits, "swarm.pool", self.pool, f"use 0, or at least swarm.num_external={self.num_external}")
         has_logprobs = self.network is not Network.genrl

@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 
 from codezero.config import EvaluatorConfig, RewardConfig
 from codezero.evaluate.asking import OpenGroup, ask, ask_cases
-from codezero.evaluate.examination import Attempt, Examined, Shown, fingerprint
+from codezero.evaluate.examination import P_FRESH_DOUBTFUL, Attempt, Examined, Shown, fingerprint
 from codezero.evaluate.examiner import LOOK_AHEAD, Examiner, Findings
 from codezero.evaluate.judge import Judge, Opinion, Submission
 from codezero.evaluate.reward import reward
@@ -232,8 +232,9 @@ class FrozenEvaluator:
             return replace(verdict, outcome=Outcome.UNSURE, reply="the judge is not asked about programs")
         if self._config.fatal_rules and breaks_fatal(examined.rules):
             return replace(verdict, outcome=Outcome.JUDGED, p_correct=0.0, reply="a fatal rule is broken")
-        if examined.fresh.p_right is not None:
-            outcome, p = self._told(examined.fresh.p_right)
+        p_right = examined.p_right(self._config.fatal_rules)
+        if p_right is not None:
+            outcome, p = self._told(p_right)
             return replace(verdict, outcome=outcome, p_correct=p)
         return replace(verdict, outcome=Outcome.JUDGED, p_correct=P_PASSED if right else P_FAILED)
 
@@ -250,9 +251,11 @@ def walked(examiner: Examiner, group: RolloutGroup) -> list[bool | None]:
         attempt = _attempt(group.task, rollout.text)
         found = findings.attempts.get(attempt) if isinstance(attempt, Attempt) else None
         if isinstance(found, Examined):
-            told.append(found.settled(fatal_rules=True))
+            is_doubtful = found.p_right(fatal_rules=True) == P_FRESH_DOUBTFUL
+            told.append(None if is_doubtful else found.settled(fatal_rules=True))
         else:
-            told.append(None if isinstance(found, Death) and not found.by_itself else False)
+            fails = found.by_itself if isinstance(found, Death) else not isinstance(attempt, Attempt)
+            told.append(False if fails else None)
     return told
 
 

@@ -168,13 +168,28 @@ class Examined(Struct, frozen=True, kw_only=True):
         if self.score is not None:
             return self.score >= 0.5
         outcomes = {case.outcome for case in self.cases}
-        if (fatal_rules and breaks_fatal(self.rules)) or CaseOutcome.FAIL in outcomes:
+        is_fatal = breaks_fatal(self.rules) or (self.has_small_table and not self.cases)
+        if (fatal_rules and is_fatal) or CaseOutcome.FAIL in outcomes:
             return False
-        if outcomes != {CaseOutcome.PASS}:
-            return None
-        if self.fresh.p_right is not None:
-            return self.fresh.p_right >= 0.5
-        return None if self.fresh.unknown else True
+        p_right = self.p_right(fatal_rules)
+        if p_right is not None:
+            return p_right >= 0.5
+        return None if outcomes != {CaseOutcome.PASS} or self.fresh.unknown else True
+
+    @property
+    def has_small_table(self) -> bool:
+        """True if it contains the tests' answers in a small table, as right solutions may: of names of days, for
+        example."""
+        return 0 < self.rules.get("hardcoded", 1) < 1
+
+    def p_right(self, fatal_rules: bool) -> float | None:
+        """Returns the probability that an attempt which passes the tests that it got is right; None if nothing speaks
+        against it. One with a small table is doubtful unless it passes fresh tests."""
+        fails = not self.cases or any(case.outcome is CaseOutcome.FAIL for case in self.cases)
+        is_proven = self.fresh.passed > 0 and not self.fresh.unknown
+        if self.fresh.p_right is None and fatal_rules and self.has_small_table and not (fails or is_proven):
+            return P_FRESH_DOUBTFUL
+        return self.fresh.p_right
 
 
 class ExaminationReply(Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from itertools import islice
 from msgspec.structs import replace
 
 from codezero.evaluate.copies import program_of
-from codezero.evaluate.dryrun import budget_of, dry_run
+from codezero.evaluate.dryrun import budget_of, dry_run, share_of
 from codezero.evaluate.examination import (
     MAX_CASES,
     MAX_REASONS,
@@ -23,9 +23,10 @@ from codezero.evaluate.examination import (
     FreshCounts,
     Shown,
 )
-from codezero.evaluate.fresh.draw import draw, has_form, recalled_by
+from codezero.evaluate.fresh.draw import NONE, draw, has_form, recalled_by
 from codezero.evaluate.fresh.memory import memory_of
 from codezero.evaluate.fresh.walk import walk
+from codezero.evaluate.rules import breaks_fatal
 from codezero.evaluate.rules.check import check
 from codezero.evaluate.rules.solution import asked_of
 from codezero.evaluate.shown import show, wanted_of
@@ -48,8 +49,7 @@ def examine(asked: Examine) -> ExaminationReply:
         _walk(_stub(task, suite), suite, asked.walk_s)
     found = []
     for number, attempt in enumerate(asked.attempts):
-        # nearly twice an even share of the time left, so that slow attempts leave some to the next ones
-        walk_s = 2 * (ends_s - for_fresh_s - time.process_time()) / (len(asked.attempts) - number + 1)
+        walk_s = share_of(ends_s - for_fresh_s - time.process_time(), len(asked.attempts) - number)
         found.append(_read(asked, task, suite, attempt, walk_s))
     found = _with_fresh(asked, task, suite, found, ends_s)
     shown = None
@@ -77,8 +77,9 @@ def _with_fresh(
 ) -> list[Examined]:
     """Returns the findings, with the results of fresh tests for attempts that pass the visible ones. Tests are drawn
     only if an attempt passes, or, to make a dry run of the reference, if there are no attempts. Programs, and functions
-    without a reference, get a dry run with other inputs if there are no hidden tests (`more_tests`). The result is
-    UNTOLD if the tests show no result of a function, as with helpers: a table of answers could not be found then."""
+    whose reference gives no fresh tests, get a dry run with other inputs if there are no hidden tests (`more_tests`).
+    The result is UNTOLD if the tests show no result of a function, as with helpers: a table of answers could not be
+    found then; also for a small table if all fresh tests have one result, which may be its default."""
     passing = [number for number, one in enumerate(found) if one.settled(asked.fatal_rules)]
     if not asked.walk or not asked.num_fresh or not (passing or not asked.attempts):
         return list(found)
@@ -86,23 +87,20 @@ def _with_fresh(
     if not suite.examples and not asked_of(asked.origin, suite).pairs and not has_form(suite, functions):
         untold = FreshCounts(recalled=Recalled.UNTOLD, unverified=True)
         return [replace(one, fresh=untold) if number in passing else one for number, one in enumerate(found)]
-    if asked.reference is None or suite.examples:
+    tests = NONE
+    if asked.reference is not None and not suite.examples:
+        half_s = (ends_s - time.process_time()) / 2
+        tests = draw(suite, functions, asked.reference, seed=asked.seed, count=asked.num_fresh, seconds=half_s)
+    if tests:
+        programs = [(asked.attempts[number].code, found[number].program) for number in passing]
+        reference = program_of(asked.reference or "", wanted_of(asked_of(asked.origin, suite)))
+        told = dict(zip(passing, walk(programs, tests, reference, ends_s - time.process_time()), strict=True))
+        for number, one in told.items():
+            if found[number].has_small_table and not tests.varied and one.p_right is None:
+                told[number] = replace(one, recalled=Recalled.UNTOLD)
+    else:
         told = {} if asked.more_tests else _memories(asked, suite, passing, ends_s)
-        return [replace(one, fresh=told.get(number, one.fresh)) for number, one in enumerate(found)]
-    left_s = ends_s - time.process_time()
-    tests = draw(
-        suite,
-        functions,
-        asked.reference,
-        seed=asked.seed,
-        count=asked.num_fresh,
-        seconds=left_s / 2,
-    )
-    programs = [(asked.attempts[number].code, found[number].program) for number in passing]
-    reference = program_of(asked.reference, wanted_of(asked_of(asked.origin, suite)))
-    counts = dict(zip(passing, walk(programs, tests, reference, ends_s - time.process_time()), strict=True))
-    counts = counts if tests else dict.fromkeys(passing, FreshCounts(unverified=True))
-    return [replace(one, fresh=counts.get(number, one.fresh)) for number, one in enumerate(found)]
+    return [replace(one, fresh=told.get(number, one.fresh)) for number, one in enumerate(found)]
 
 
 def _memories(asked: Examine, suite: TestSuite, passing: Sequence[int], ends_s: float) -> dict[int, FreshCounts]:
@@ -134,7 +132,7 @@ def _read(asked: Examine, task: Task, suite: TestSuite, attempt: Attempt, walk_s
         program=program_of(attempt.code, wanted_of(asked_of(task.origin, suite))),
         is_program=bool(suite.examples) and not suite.statements,
     )
-    if not asked.walk or found.settled(asked.fatal_rules) is not None:
+    if not asked.walk or (asked.fatal_rules and breaks_fatal(found.rules)):
         return found
     walked = dataclasses.replace(suite, examples=suite.examples + parse_tests(asked.more_tests).examples)
     return replace(found, cases=_walk(attempt.code, walked, walk_s))

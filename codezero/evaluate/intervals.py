@@ -50,19 +50,3 @@ def wilson(successes: int, trials: int) -> Estimate:
     centre = (share + z2 / (2 * trials)) / (1 + z2 / trials)
     half = Z / (1 + z2 / trials) * math.sqrt(share * (1 - share) / trials + z2 / (4 * trials * trials))
     return Estimate(value=share, low=max(centre - half, 0.0), high=min(centre + half, 1.0))
-
-
-def clustered(counts: Sequence[tuple[int, int]]) -> Estimate:
-    """Returns the share of successes of trials in clusters, such as samples of a problem: (successes, trials) of each.
-
-    The bootstrap draws clusters with replacement. If none or all trials succeed, its interval would have no width; then
-    each cluster counts as one trial of Wilson's interval."""
-    array = np.asarray(counts, float)
-    successes, trials = array.sum(axis=0)
-    if successes in (0, trials):
-        alike = wilson(len(counts) if successes else 0, len(counts))
-        return Estimate(value=successes / trials, low=alike.low, high=alike.high)
-    rng = np.random.default_rng(0)
-    drawn = [array[rng.integers(0, len(array), len(array))].sum(axis=0) for _ in range(RESAMPLES)]
-    low, high = central([found / tried for found, tried in drawn])
-    return Estimate(value=successes / trials, low=low, high=high)

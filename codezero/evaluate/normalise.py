@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator
 
-from codezero.evaluate.rules.solution import FUNCTIONS, bound_names, read
+from codezero.evaluate.rules.solution import FUNCTIONS, bound_names, is_main_guard, read
 
 _BLOCKS = ("body", "orelse", "finalbody")
 _ENDS = (ast.Return, ast.Raise, ast.Break, ast.Continue)
@@ -86,7 +86,7 @@ def _live(statement: ast.stmt, *, is_function: bool, in_class: bool) -> list[ast
             branch = statement.orelse
         elif isinstance(statement.test, ast.Constant) and isinstance(statement, ast.If):
             branch = statement.body
-        elif is_function and _is_main_guard(statement.test):
+        elif is_function and is_main_guard(statement):
             branch = statement.orelse
         if branch is not None:
             return [left for s in branch for left in _live(s, is_function=is_function, in_class=in_class)]
@@ -102,10 +102,6 @@ def _is_fixed_print(value: ast.expr) -> bool:
         return False
     parts = [*value.args, *(keyword.value for keyword in value.keywords)]
     return all(_is_idle(part) for part in parts)
-
-
-def _is_main_guard(test: ast.expr) -> bool:
-    return isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"
 
 
 def _is_idle(value: ast.expr) -> bool:

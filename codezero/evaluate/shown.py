@@ -19,6 +19,8 @@ MAX_STRING_CHARS = 400
 _MIN_PROSE_WORDS = 4
 _PROSE_SHARE = 0.7
 """The least share of a prose text's characters in words and between them; a regular expression has a smaller one."""
+_NAMES = re.compile(r"[\w\xb7\u0387.]+")
+"""A name of Python, which may have two signs that are no word characters, or several names with dots between them."""
 _WORD = re.compile(r"[^\W\d_]+")
 REMOVED = "[removed]"
 
@@ -54,9 +56,12 @@ def _line_by_line(text: str) -> str:
 
 
 def _renamed(text: str, names: dict[str, str]) -> str:
-    for old, new in names.items():
-        text = re.sub(rf"\b{re.escape(old)}\b", new, text)
-    return text
+    """Returns the text with the new names; those of modules may have dots."""
+
+    def new(found: re.Match[str]) -> str:
+        return names.get(found[0]) or ".".join(names.get(name, name) for name in found[0].split("."))
+
+    return _NAMES.sub(new, text)
 
 
 def _identifiers(node: ast.AST) -> Iterator[tuple[str, str | list[str]]]:

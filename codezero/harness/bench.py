@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codezero.errors import TaskError
-from codezero.harness.problems import BenchProblem
+from codezero.harness.problems import BenchProblem, with_prelude
 from codezero.harness.report import NO_CODE
 from codezero.prompts import solver as prompt
 from codezero.runtime.results import Results
@@ -121,7 +121,12 @@ def execute(solutions: Sequence[tuple[str, str, TestSuite]], case_s: float) -> I
     codes = [prompt.parse(answer) for answer, _, _ in solutions]
     limits = Limits(case_s=case_s, suite_s=SUITE_S, stop_at_failure_from=MANY_CASES)
     runs = run_many(
-        [(prelude + code, suite) for code, (_, prelude, suite) in zip(codes, solutions, strict=True) if code], limits
+        [
+            (with_prelude(prelude, code), suite)
+            for code, (_, prelude, suite) in zip(codes, solutions, strict=True)
+            if code
+        ],
+        limits,
     )
     for code, (_, _, suite) in zip(codes, solutions, strict=True):
         if code is None:

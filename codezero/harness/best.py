@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from codezero.harness.problems import BenchProblem
+from codezero.harness.problems import BenchProblem, with_prelude
 from codezero.llm.load import LoadedModel
 from codezero.llm.sample import SampleGroups, StepCallback, sample_groups
 from codezero.prompts import solver as prompt
@@ -46,7 +46,7 @@ class _Read:
 
     @property
     def programs(self) -> tuple[str, ...]:
-        return tuple(self.problem.prelude + code for code in self.codes if code)
+        return tuple(with_prelude(self.problem.prelude, code) for code in self.codes if code)
 
 
 class Chooser:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -99,9 +100,16 @@ from bisect import *
 from functools import *
 from itertools import *
 from math import *
+from builtins import pow
 import collections, heapq, bisect, functools, itertools, math, string, re, random, operator
 """
-"""The imports that LeetCode makes before every solution."""
+"""The imports that LeetCode makes before every solution, without the pow of math, which takes no modulus."""
+_FUTURE = re.compile(r"^from __future__ import .*\n?", re.MULTILINE)
+
+
+def with_prelude(prelude: str, code: str) -> str:
+    """Returns the program to execute: the code after the prelude, with its imports from `__future__` before both."""
+    return "".join((*(line.rstrip("\n") + "\n" for line in _FUTURE.findall(code)), prelude, _FUTURE.sub("", code)))
 
 
 def _call(target: str, case: StdinExample) -> str:

@@ -61,7 +61,8 @@ def mbpp_row(row: object, number: int) -> BenchProblem:
 
 
 def code_contests_row(row: object, number: int) -> BenchProblem:
-    """Converts a row of CodeContests. All three kinds of tests are executed; the public ones are shown."""
+    """Converts a row of CodeContests. All three kinds of tests are executed; the public ones are shown. Problems with
+    several right answers are left out."""
     name = name_of(row, ("name",), number)
     assert isinstance(row, Mapping)
     text = statement(row, "description")
@@ -69,6 +70,7 @@ def code_contests_row(row: object, number: int) -> BenchProblem:
         raise BadRow("description needs an image")
     if row.get("input_file") or row.get("output_file"):
         raise BadRow("input or output is a named file")
+    code_contests.refuse_several(text)
     public = examples(row.get("public_tests"), "public_tests")
     hidden = [case for key in ("private_tests", "generated_tests") for case in examples(row.get(key), key)]
     return program(name, text, public, hidden)

@@ -14,12 +14,11 @@ from typing import Any
 
 from codezero.prompts.neutral import plain
 from codezero.prompts.quoting import block
+from codezero.prompts.solver import MAX_ANSWER_CHARS
 from codezero.proposals import LEVELS
 
 REPAIR_PREFIX = '```json\n{"question": "'
 MAX_TESTS = 4
-MAX_ANSWER_CHARS = 20_000
-"""The length above which an answer is not parsed; one of 384 tokens has about 1,500 characters."""
 
 _BLOCKS = {
     "beginner": "one step, such as one expression or one built-in function; no loop is needed",

@@ -78,18 +78,15 @@ class FeedbackBook:
         while len(self._entries) > MAX_PROPOSALS:
             del self._entries[next(iter(self._entries))]
 
-    def hear(self, words: Iterable[ProposalFeedback]) -> int:
-        """Adds peers' feedback, in the order of arrival; returns how many counted.
+    def hear(self, words: Iterable[ProposalFeedback]) -> None:
+        """Adds peers' feedback, in the order of arrival.
 
         The same record may come again with every poll: a peer's repetition is dropped without being counted.
         """
-        heard = 0
         for word in words:
             fault = self._take(word)
             if fault:
                 self._dropped[fault] += 1
-            heard += fault is None
-        return heard
 
     def is_heard(self, proposal_id: str) -> bool:
         """Returns whether a proposal is kept and has any feedback."""
@@ -122,8 +119,8 @@ class FeedbackBook:
         """Restores the proposals of `state`."""
         self._entries = {row["id"]: _loaded_entry(row) for row in state["proposals"]}
 
-    def _take(self, word: ProposalFeedback) -> str | None:
-        """Adds one peer's feedback; returns None if it is used, else why not, empty for a repetition."""
+    def _take(self, word: ProposalFeedback) -> str:
+        """Adds one peer's feedback; returns why it is not used, empty if it is or repeats itself."""
         entry = self._entries.get(word.proposal_id)
         if entry is None:
             return "unknown"
@@ -140,7 +137,7 @@ class FeedbackBook:
             reward=fmean(word.rewards),
             differed=min(word.p_correct) < 0.5 <= max(word.p_correct),
         )
-        return "late" if entry.judged else None
+        return "late" if entry.judged else ""
 
 
 def _judge(proposal_id: str, entry: _Entry) -> JudgedProposal:

@@ -202,7 +202,8 @@ class ProposerNode:
 
 
 def _append(path: Path, proposals: Sequence[Proposal]) -> None:
-    """Appends proposals as JSON lines. Raises StateError: the file cannot be written."""
+    """Appends proposals as JSON lines, without those that it has of a batch that is played again. Raises StateError:
+    the file cannot be read or written."""
     lines = [
         {
             "id": proposal.proposal_id,
@@ -217,4 +218,6 @@ def _append(path: Path, proposals: Sequence[Proposal]) -> None:
     ]
     do = "free space or give another --out"
     with told_as(StateError, f"cannot write {path}", do):
-        append(path, "".join(json.dumps(line) + "\n" for line in lines).encode(), sync=True)
+        has = path.read_bytes() if path.exists() else b""
+        new = [line for line in lines if f'"id": "{line["id"]}"'.encode() not in has]
+        append(path, "".join(json.dumps(line) + "\n" for line in new).encode(), sync=True)

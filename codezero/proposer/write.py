@@ -27,7 +27,7 @@ class Draft:
     """The parsed problem; None if the answer cannot be parsed."""
     tokens: SampledTokens | None = None
     """The tokens of `raw` to learn from: those that the model sampled, after a prompt that ends with the prefix. None
-    for a model behind a server."""
+    for a model behind a server, and after a repair, since `raw` has not earned what the problem earns."""
 
 
 class Writer:
@@ -36,7 +36,6 @@ class Writer:
     def __init__(self, model: Model, config: ProposerConfig, *, seed: int) -> None:
         self._model, self._config = model, config
         self._ideas = torch.Generator().manual_seed(seed)
-        self.name = model.name
 
     def write(self, level: int, count: int) -> tuple[Draft, ...]:
         """Returns `count` drafts of a level, 1 to 5. Raises ProposerError: the model cannot be asked."""
@@ -49,7 +48,8 @@ class Writer:
         drafts = []
         for one, read in zip(written, answers, strict=True):
             second = repaired.pop(0) if read is None and repaired else None
-            drafts.append(Draft(level=level, raw=one.text, answer=read or second, tokens=one.tokens))
+            tokens = one.tokens if second is None else None
+            drafts.append(Draft(level=level, raw=one.text, answer=read or second, tokens=tokens))
         return tuple(drafts)
 
     def _repair(self, texts: Sequence[str]) -> list[prompt.ParsedProblem | None]:

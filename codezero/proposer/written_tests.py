@@ -7,7 +7,7 @@ Nothing is executed. A case is valid if the solution passes it, and discriminati
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -106,17 +106,18 @@ class WrittenTests:
         with self._writer_weights():
             answers = iter(self._writer.write([one for some in subjects for one in some]))
         return [
-            _different(case for _ in some for answer in next(answers) for case in answer.cases) for some in subjects
+            list(dict.fromkeys(case for _ in some for answer in next(answers) for case in answer.cases))
+            for some in subjects
         ]
 
     def _valid(self, proposal: Proposal, written: Sequence[str], programs: Sequence[str]) -> dict[str, _Valid]:
         """Returns the valid ones of the written cases and, after them, of the proposal's own tests in that form. The
         first program is the solution; attempts that do not parse disagree with nothing. Where a text ends the worker
         there are none."""
-        cases = _different((*written, *proposal.tests.split("\n")))
+        cases = list(dict.fromkeys((*written, *proposal.tests.split("\n"))))
         # A question that shows no test, so that inputs of its own tests count too.
         untold = Task(origin=TaskOrigin.PROPOSER, question=proposal.question, tests=proposal.tests)
-        tried = ask_to_try(self._workers, untold, cases, _different(programs))
+        tried = ask_to_try(self._workers, untold, cases, list(dict.fromkeys(programs)))
         if isinstance(tried, Death):
             return {}
         solution, *others = tried.programs
@@ -135,7 +136,7 @@ class WrittenTests:
         ranked = sorted(valid, key=lambda case: not valid[case].discriminates)
         tests: list[str] = []
         inputs: set[int] = set()
-        for test in _different((own[0], *ranked, *own)):
+        for test in dict.fromkeys((own[0], *ranked, *own)):
             number = valid[test].input if test in valid else None
             if len(tests) == MAX_TESTS or number in inputs:
                 continue
@@ -151,7 +152,3 @@ class WrittenTests:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._solver.load_state_dict(state["solver"])
         self._writer.load_state_dict(state["writer"])
-
-
-def _different(texts: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(texts))

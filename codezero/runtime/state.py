@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import re
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ from codezero.runtime.files import replace_file
 
 _SETTINGS = "settings.json"
 _STARTED = "started_with.json"
+_SECRET = "secret"
 
 
 @contextmanager
@@ -109,6 +111,16 @@ def check_settings(folder: Path, settings: Mapping[str, Any]) -> None:
                 f"state folder {folder} was made with {key}={bound[key]}, not {value}: set {key}={bound[key]}, or give "
                 "another state_dir for a new start"
             )
+
+
+def secret_of(folder: Path) -> bytes:
+    """Returns random bytes that are the same at each start of the folder's node, and that only its owner can read.
+    Raises StateError if they cannot be read or written."""
+    path = folder / _SECRET
+    with told_as(StateError, f"cannot use {path}", "give another state_dir"):
+        if not path.exists():
+            replace_file(path, secrets.token_bytes(16), private=True, sync=True)
+        return path.read_bytes()
 
 
 def note_start(folder: Path, settings: Sequence[str]) -> None:

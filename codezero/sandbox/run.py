@@ -104,15 +104,13 @@ def run_tests(code: str, suite: TestSuite, limits: Limits = Limits()) -> tuple[C
     return _Runs().run(code, suite, limits).cases
 
 
-def run_many(
-    solutions: Iterable[tuple[str, TestSuite]], limits: Limits = Limits(), workers: int = 0
-) -> Iterator[Execution]:
-    """Yields the results of many solutions, in their order; `workers` of them run at a time (0: one per core).
+def run_many(solutions: Iterable[tuple[str, TestSuite]], limits: Limits = Limits()) -> Iterator[Execution]:
+    """Yields the results of many solutions, in their order; one per core runs at a time.
 
     Raises SandboxError. When the caller stops early, the sandboxes that still run are killed.
     """
     runs = _Runs()
-    size = workers or usable_cores(logical=True)
+    size = usable_cores(logical=True)
     with ThreadPoolExecutor(size) as executor:
         waiting: list[Future[Execution]] = []
         try:

@@ -50,9 +50,14 @@ def to_problem(row: object, hidden_tests: bool) -> Problem:
     assert isinstance(row, Mapping)  # to_task has checked
     if not hidden_tests:
         return Problem(task=task)
-    if _SEVERAL.search(task.question):
-        raise BadRow("several answers are right, which needs a checker")
+    refuse_several(task.question)
     return Problem(task=task, reference=_reference(row.get(SOLUTIONS)), more_tests=_more_tests(row, task.tests))
+
+
+def refuse_several(statement: str) -> None:
+    """Raises BadRow: the statement permits several answers."""
+    if _SEVERAL.search(statement):
+        raise BadRow("several answers are right, which needs a checker")
 
 
 def to_task(row: object) -> Task:

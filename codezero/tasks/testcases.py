@@ -24,13 +24,15 @@ MAX_UNFOLDED = 500
 UNPARSEABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 """The exceptions of `ast.parse` on hostile text: bad syntax, null bytes, nesting too deep for its stack."""
 
+_DEFINITIONS = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 """A line as Python's parser counts them: a form feed, for example, does not end one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """A test that is a statement: an assert, or a call such as HumanEval's `check(f)`."""
+    """A test that is a statement: an assert, or a call such as HumanEval's `check(f)`. Before it are statements such as
+    `x = 2` that follow the test before, and after the last test those that follow it."""
 
     source: str
 
@@ -50,7 +52,7 @@ class TestSuite:
     __test__ = False  # not for pytest to collect
 
     setup: str = ""
-    """The statements that are not cases: imports, definitions, assignments."""
+    """The statements that are not cases: imports, definitions, and what comes before the first case."""
     statements: tuple[Statement, ...] = ()
     examples: tuple[StdinExample, ...] = ()
 
@@ -96,13 +98,19 @@ def parse_tests(text: str) -> TestSuite:
         return TestSuite()
     lines = _LINE.findall(text.encode())
     unfolded = _unfolded(tree.body)
-    setup, statements = [], []
+    setup: list[str] = []
+    between: list[str] = []
+    statements: list[Statement] = []
     for node in tree.body:
         source = _source_of(node, lines)
         if _is_case(node):
-            statements += unfolded or [Statement(source=source)]
+            statements += unfolded or [Statement(source="\n".join([*between, source]))]
+            between = []
         elif not isinstance(node, ast.Expr):
-            setup.append(source)
+            is_between = statements and not isinstance(node, _DEFINITIONS)
+            (between if is_between else setup).append(source)
+    if between:
+        statements.append(Statement(source="\n".join([statements.pop().source, *between])))
     return TestSuite(setup="\n".join(setup), statements=tuple(statements))
 
 

@@ -9,7 +9,7 @@ from time import process_time
 from typing import Any
 
 from codezero.evaluate.copies import program_of
-from codezero.evaluate.dryrun import Budget, dry_run
+from codezero.evaluate.dryrun import Budget, dry_run, share_of, until
 from codezero.evaluate.fresh.draw import asked_like, values_of
 from codezero.evaluate.rules.solution import asked_of
 from codezero.evaluate.shown import wanted_of
@@ -39,13 +39,12 @@ def try_cases(asked: Trial) -> Tried:
     inputs = asked_like(shown, names, seed=asked.tests.encode(), count=NUM_INPUTS, seconds=INPUTS_SHARE * asked.seconds)
     found = []
     for number, code in enumerate(asked.programs):
-        # nearly twice an even share of the time left, so that slow solutions leave some to the next ones
-        left_s = 2 * (ends - process_time()) / (len(asked.programs) - number + 1)
-        until = process_time() + min(left_s, Budget().total_seconds)
-        outcomes = [one.outcome for one in dry_run(code, shown, _budget(until))]
-        values = values_of(code, suite, inputs, _budget(until)) if inputs else {}
+        share = share_of(ends - process_time(), len(asked.programs) - number)
+        its_end = process_time() + min(share, Budget().total_seconds)
+        outcomes = [one.outcome for one in dry_run(code, shown, until(its_end))]
+        values = values_of(code, suite, inputs, until(its_end)) if inputs else {}
         program = program_of(code, wanted_of(wanted))
-        results = dry_run(code, written, _budget(until), alone=False)
+        results = dry_run(code, written, until(its_end), alone=False)
         found.append(
             TriedProgram(
                 passes_shown=parse_source(code) is not None and set(outcomes) <= {CaseOutcome.PASS},
@@ -99,7 +98,3 @@ def _literals(nodes: Sequence[ast.expr]) -> tuple[Any, ...] | None:
         return tuple(map(ast.literal_eval, nodes))
     except (*UNPARSEABLE, TypeError):
         return None
-
-
-def _budget(until: float) -> Budget:
-    return Budget(total_seconds=max(until - process_time(), 0.0))

@@ -12,13 +12,16 @@ def apart(setup: ast.Module, cases: Sequence[ast.Module]) -> list[list[int]]:
     """Returns groups of independent cases, as indices in order.
 
     Cases are in one group if they use the same variable to which the tests' setup assigns a mutable value, directly or
-    through functions of the setup. A call whose result is unused is made for its side effect, such as
-    `stack.push(1)`: if one calls anything but a function of the setup, all cases are in one group.
+    through functions of the setup, or to which a statement between cases assigns any value. A call whose result is
+    unused is made for its side effect, such as `stack.push(1)`: if one calls anything but a function of the setup, all
+    cases are in one group.
     """
     functions = {node.name: _names([node]) for node in setup.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-    if any(_called(case) not in (None, *functions) for case in cases):
+    if any(_called(node) not in (None, *functions) for case in cases for node in case.body):
         return [list(range(len(cases)))]
     variables = {name for node in setup.body for name in _variables(node)}
+    between = (node for case in cases for statement in case.body[:-1] for node in ast.walk(statement))
+    variables |= {node.id for node in between if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     groups: list[tuple[set[str], list[int]]] = []
     for number, case in enumerate(cases):
         used, members = _reached(_names(case.body), functions) & variables, [number]
@@ -29,9 +32,9 @@ def apart(setup: ast.Module, cases: Sequence[ast.Module]) -> list[list[int]]:
     return [members for _, members in groups]
 
 
-def _called(case: ast.Module) -> str | None:
-    """Returns the name of the called function if the case is a bare call, empty for any other callee; else None."""
-    value = case.body[0].value if case.body and isinstance(case.body[0], ast.Expr) else None
+def _called(node: ast.stmt) -> str | None:
+    """Returns the name of the called function if this is a bare call, empty for any other callee; else None."""
+    value = node.value if isinstance(node, ast.Expr) else None
     if not isinstance(value, ast.Call):
         return None
     return value.func.id if isinstance(value.func, ast.Name) else ""

@@ -7,7 +7,7 @@ interpreter uses it.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from time import thread_time
+from time import process_time, thread_time
 from typing import Any
 
 from codezero.tasks.testcases import TestSuite
@@ -61,6 +61,17 @@ OF_PROGRAMS = Budget(steps=3_000_000, total_seconds=10.0)
 slow. Each case has the whole memory, which is enough for these steps and no more."""
 
 
+def share_of(seconds: float, num_left: int) -> float:
+    """Returns the seconds that the next of the runs that are left may take of those left for all: nearly twice an even
+    share, so that slow ones leave some to the others."""
+    return 2 * seconds / (num_left + 1)
+
+
+def until(ends: float) -> Budget:
+    """Returns the budget of a run until a processor time."""
+    return Budget(total_seconds=max(ends - process_time(), 0.0))
+
+
 def budget_of(suite: TestSuite) -> Budget:
     """Returns the budget of a dry run over these tests."""
     return OF_PROGRAMS if suite.examples else Budget()
@@ -99,6 +110,7 @@ class Meter:
         "judging",
         "left",
         "memory",
+        "module",
         "nested",
         "output",
         "output_left",
@@ -116,6 +128,8 @@ class Meter:
     def __init__(self) -> None:
         self.test_names: frozenset[str] = frozenset()
         """Names that occur in the tests. A class among them is part of the task; others are the solution's own."""
+        self.module = "__main__"
+        """The solution's `__name__`."""
         self.case = 0
         """The number of cases started in this process."""
         self.unordered = self.reordered = False

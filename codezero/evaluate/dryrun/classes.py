@@ -135,7 +135,7 @@ class Class(Type):
     def __repr__(self) -> str:
         if self.is_library:
             raise Unsupported("the text of a class of the library")
-        return f"<class '__main__.{self.qualname}'>"
+        return f"<class '{meter.module}.{self.qualname}'>"
 
 
 def new_object(cls: Any, /, *args: Any, **kwargs: Any) -> Instance:

@@ -269,6 +269,5 @@ BUILTINS: dict[str, Any] = {
     **{name: Builtin(name, function) for name, function in _FUNCTIONS.items()},
     "NotImplemented": NotImplemented,
     "Ellipsis": ...,
-    "__name__": "__main__",
 }
 BUILTIN_NAMES = frozenset({name for name in dir(builtins) if not name.startswith("_")} | {"exit", "quit"})

@@ -49,9 +49,11 @@ class Program:
         unit: Callable[..., Unit] = Unit,
         keep: Callable[[CaseOutcome, str], None] | None = None,
         alone: bool = True,
+        name: str = "__main__",
     ) -> None:
+        """`name` is the solution's `__name__`."""
         self._tree, self._suite, self._budget, self._results = tree, suite, budget, results
-        self._unit, self._keep, self._alone = unit, keep, alone
+        self._unit, self._keep, self._alone, self._name = unit, keep, alone, name
         self._names: dict[str, Any] = {}
         self._test_names: dict[str, Any] = {}
         self._body: Statement | None = None
@@ -69,7 +71,7 @@ class Program:
             for node in ast.walk(tree or ast.Module([], []))
             if isinstance(node, ast.Name)
         )
-        meter.unordered = False
+        meter.unordered, meter.module = False, self._name
         try:
             run = self._run_examples if self._suite.examples else self._run_together
             run(self._results)
@@ -115,6 +117,7 @@ class Program:
     def _define(self) -> None:
         """Runs the solution's own statements."""
         self._names.clear()
+        self._names["__name__"] = self._name
         reset_context()
         meter.new_process(self._budget.memory)
         if self._body is None:

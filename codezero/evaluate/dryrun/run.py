@@ -36,6 +36,8 @@ _TRANSLATORS = (calls, comprehensions, contexts, definitions, derived, displays,
 """Modules that register their translations of syntax nodes when they are imported."""
 library_interpreted.load()
 
+_MODULE = "solution"
+"""The `__name__` of solutions whose functions are tested, as in the sandbox."""
 _STACK_BYTES = 256 << 20
 """Stack size of the interpreter's thread; only the part that is used takes memory. CPython hashes nested tuples by
 unlimited recursion: measure.MAX_NODES levels take about 50 MiB."""
@@ -65,21 +67,24 @@ def dry_run(code: str, suite: TestSuite, budget: Budget | None = None, *, alone:
     if wrong:
         return _all(suite, CaseOutcome.FAIL, f"SyntaxError: {wrong}")
     results: list[CaseResult] = []
-    program = Program(tree, suite, budget, results, alone=alone)
+    name = "__main__" if suite.examples else _MODULE
+    program = Program(tree, suite, budget, results, alone=alone, name=name)
     _on_own_stack(program)
     missing = suite.num_cases - len(results)
     return (*results, *[unknown(OUT_OF_TIME)] * missing)
 
 
 def printed(code: str, budget: Budget = Budget()) -> str | None:  # noqa: B008
-    """Returns what a program prints for an empty input; None if it is not interpreted or ends in an error.
+    """Returns what a module prints for an empty input when it is imported; None if it is not interpreted or ends in an
+    error.
 
     Like `dry_run`, never raises because of `code`.
     """
     tree = parse_source(code)
     if tree is None or refused(code, tree):
         return None
-    program = Program(tree, TestSuite(examples=(StdinExample(given="", expected=""),)), budget, [])
+    empty = TestSuite(examples=(StdinExample(given="", expected=""),))
+    program = Program(tree, empty, budget, [], name=_MODULE)
     _on_own_stack(program)
     return program.output
 

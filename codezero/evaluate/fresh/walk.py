@@ -7,7 +7,7 @@ from time import process_time
 
 from msgspec.structs import replace
 
-from codezero.evaluate.dryrun import Budget, dry_run
+from codezero.evaluate.dryrun import Budget, dry_run, share_of, until
 from codezero.evaluate.dryrun.budget import OUT_OF_STEPS
 from codezero.evaluate.examination import FreshCounts, ProgramPrint
 from codezero.evaluate.fresh.draw import FreshTests, values_of
@@ -28,7 +28,7 @@ def walk(
     ends = process_time() + seconds
     outcomes = []
     for number, (code, _) in enumerate(programs):
-        share_s = 2 * (ends - process_time()) / (len(programs) - number + 1)
+        share_s = share_of(ends - process_time(), len(programs) - number)
         budget = Budget(total_seconds=min(Budget().total_seconds, share_s))
         cases = dry_run(code, tests.suite, budget, alone=False)  # a program that counts its calls knows no answers
         # the reference took at most a tenth of the steps
@@ -66,7 +66,7 @@ def _is_constant(code: str, tests: FreshTests, ends: float) -> bool:
     """Returns whether an attempt gives one value, or an error, for all fresh inputs, and the reference does not."""
     if not tests.varied:
         return False
-    values = values_of(code, tests.suite, tests.asked, Budget(total_seconds=max(ends - process_time(), 0.0)))
+    values = values_of(code, tests.suite, tests.asked, until(ends))
     return len({repr(values.get(asked, _NO_VALUE)) for asked in tests.asked}) == 1
 
 
@@ -92,6 +92,5 @@ def _is_disputed(
     if len(voters) < 2:
         return False
     asked = tests.asked[number]
-    budget = Budget(total_seconds=max(ends - process_time(), 0.0))
-    given = [values_of(code, tests.suite, [asked], budget) for code in voters.values()]
+    given = [values_of(code, tests.suite, [asked], until(ends)) for code in voters.values()]
     return all(given) and len({repr(values[asked]) for values in given}) == 1

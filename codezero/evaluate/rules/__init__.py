@@ -33,7 +33,7 @@ RULES: Mapping[str, Rule] = {
     "length": Rule("formatting", False, "the code is of reasonable length"),
     "copied": Rule("alignment", False, "it repeats neither the tests nor the question"),
     "hardcoded": Rule("alignment", True, "it looks up no answers of the tests, and a program uses what it reads"),
-    "equality": Rule("alignment", True, "its values compare as they are, and asserts mean what they say"),
+    "equality": Rule("alignment", True, "its values compare as they are, and the tests' names are theirs"),
     "statement": Rule("alignment", False, "it uses its parameters and answers with more than a constant"),
 }
 """Every rule by name, in the order of the docs."""

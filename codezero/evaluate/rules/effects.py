@@ -80,11 +80,15 @@ def _asked_for_names(node: ast.Compare) -> Iterator[int]:
             yield id(right.func)
 
 
-def _methods(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """Yields the names of the methods that the code's classes define."""
+def _members(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """Yields the names of the attributes that the code's classes define and that the code assigns."""
     for node in nodes:
         if isinstance(node, ast.ClassDef):
             yield from (inner.name for inner in node.body if isinstance(inner, FUNCTIONS))
+            fields = (inner.target for inner in node.body if isinstance(inner, ast.AnnAssign))
+            yield from (field.id for field in fields if isinstance(field, ast.Name))
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr
 
 
 class _Effects:
@@ -123,8 +127,8 @@ class _Effects:
                 self.passed_over.update(_asked_for_names(node))
 
         is_alone = all(path.split(".")[0] in sys.stdlib_module_names for path in self.modules.values())
-        self.methods = frozenset(_methods(self.nodes)) if is_alone else frozenset()
-        """Names of methods of the code's classes; none if it imports what is outside the standard library, whose
+        self.members = frozenset(_members(self.nodes)) if is_alone else frozenset()
+        """Names of attributes that are the code's own; none if it imports what is outside the standard library, whose
         attributes may have the same names."""
 
     def found(self) -> Iterator[tuple[int, str]]:
@@ -199,7 +203,7 @@ class _Effects:
                 yield f"{name} of a name that is put together"
 
     def _attribute(self, subject: ast.expr, name: str, *, changes: bool) -> Iterator[str]:
-        if name in _ESCAPES or (name in _OUTSIDE_ATTRIBUTES and name not in self.methods):
+        if name in _ESCAPES or (name in _OUTSIDE_ATTRIBUTES and name not in self.members):
             yield f"uses .{name}"
         path = self._path(subject)
         if path is None:

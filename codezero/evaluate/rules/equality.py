@@ -1,4 +1,7 @@
-"""Finds manipulated comparisons: objects equal to everything, redefined names of the tests, caught failures."""
+"""Finds manipulated comparisons: objects equal to everything, redefined names of the tests.
+
+Handlers of AssertionError are not among them: the asserts of tests run outside of the solution.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +24,13 @@ _ORDERS = frozenset({"__lt__", "__le__", "__gt__", "__ge__"})
 _PLAIN_VALUES = frozenset(
     """int float complex str bytes bool list tuple dict set frozenset type""".split()  # noqa: SIM905
 )
-_ASSERT_ERRORS = frozenset({"AssertionError"})
 _ALWAYS_CHECKED = frozenset({"AssertionError", "isinstance", "abs", "bool", "type", "object", "Exception"})
 """Builtins that tests depend on even if they do not name them."""
 
 
 def equality(solution: Solution) -> RuleScore:
-    """Scores whether values compare normally: no class is made to equal everything, no builtin that the tests use is
-    redefined, and no failed assert is caught."""
+    """Scores whether values compare normally: no class is made to equal everything, and no builtin that the tests use
+    is redefined."""
     for line, what in _found(solution):
         return broken(f"line {line}: {what}")
     return KEPT
@@ -46,10 +48,6 @@ def _found(solution: Solution) -> Iterator[tuple[int, str]]:
             texts = {n.value for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
             if texts & _COMPARISONS:
                 yield line, f"makes a class with its own {min(texts & _COMPARISONS)}"
-        elif isinstance(node, ast.ExceptHandler) and node.type is not None:
-            named = {n.id for n in ast.walk(node.type) if isinstance(n, ast.Name)}
-            if named & _ASSERT_ERRORS:
-                yield line, "catches the error of a failed test"
     yield from _shadowed(solution)
 
 
@@ -110,8 +108,7 @@ def _names_of(assignment: ast.Assign) -> set[str]:
 
 
 def _shadowed(solution: Solution) -> Iterator[tuple[int, str]]:
-    """Yields (line, description) of builtins of the tests that are redefined at the top level or by `global`, and of
-    suppressed failures."""
+    """Yields (line, description) of builtins of the tests that are redefined at the top level or by `global`."""
     used = (solution.asked.names | _ALWAYS_CHECKED) & BUILTINS - solution.asked.builtin_calls.keys()
     for name, statement in solution.defined.items():
         if name in used:
@@ -119,8 +116,3 @@ def _shadowed(solution: Solution) -> Iterator[tuple[int, str]]:
     for node in solution.nodes:
         if isinstance(node, ast.Global) and used.intersection(node.names):
             yield node.lineno, f"redefines {min(used.intersection(node.names))}, which the tests use"
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute | ast.Name):
-            called = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
-            named = {arg.id for arg in node.args if isinstance(arg, ast.Name)}
-            if called == "suppress" and named & _ASSERT_ERRORS:
-                yield node.lineno, "suppresses the error of a failed test"

@@ -16,6 +16,8 @@ from codezero.evaluate.rules.tables import Row, branches, keys_of, tables
 _LONG_STRING = 12
 _LARGE_NUMBER = 1_000
 """The least length of a string and the least number that code does not contain by chance."""
+SMALL_TABLE = 0.5
+"""The score of a table of the tests that honest code may have."""
 _MIN_CASES = 2
 _MIN_LIST = 3
 """The fewest answers in the tests' order that count as copied: two may have that order by chance, as in `[0, n]`."""
@@ -35,17 +37,20 @@ class _Case:
     is_boolean: bool
     telling: frozenset[int]
     """Inputs that no honest condition has: the tuple of all arguments, and single ones for which `_is_telling`."""
+    packed: frozenset[int]
+    """The tuple of all arguments, and its texts, which no honest table has, except of several words."""
 
 
 def hardcoded(solution: Solution) -> RuleScore | None:
     """Scores whether the code computes its answers. For a program that reads stdin, see `by_heart`.
 
     The rule is broken by a table with inputs and answers of at least two tests (or the only one), if they are at least
-    half of its rows, or no honest table has such inputs. A table is a dictionary, a list of pairs, two parallel lists,
-    or all conditions on equality with their results: `if`, conditional expressions, `case`, `and`/`or`. It is also
-    broken by a list of just the tests' answers in their order; by constants for all answers if these are collections or
-    large numbers (then the inputs are hidden, in a hash for example); and by conditions on all inputs that have one of
-    the two boolean answers.
+    half of its rows, or no honest table has such inputs. It is half broken (`SMALL_TABLE`) if an honest table may have
+    any of these inputs, such as numbers of months or letters of cards. A table is a dictionary, a list of pairs, two
+    parallel lists, or all conditions on equality with their results: `if`, conditional expressions, `case`, `and`/`or`.
+    It is also broken by a list of just the tests' answers in their order; by constants for all answers if these are
+    collections or large numbers (then the inputs are hidden, in a hash for example); and by conditions on all inputs
+    that have one of the two boolean answers.
 
     What honest code has does not count: base cases (0, 1, -1, empty), boolean answers of conditions on short inputs,
     words that the statement itself maps to each other, tables of words or letters, such as weekdays, with others than
@@ -68,9 +73,11 @@ def hardcoded(solution: Solution) -> RuleScore | None:
         hits = [found for row in rows if (found := by_row.get(row))]
         found = {i for hit in hits for i in hit if not is_chain or cases[i].is_telling or not cases[i].is_boolean}
         telling = sum(cases[i].is_telling for i in found)
+        is_packed = any(key in cases[i].packed for key, answer in rows for i in by_row.get((key, answer), ()))
         lists_names = all(cases[i].is_name for i in found) and not {key for key, _ in rows} <= tested
         if telling >= needed or (len(found) >= needed and 2 * len(hits) >= len(rows) and not lists_names):
-            return broken(f"line {line}: looks up the answers of {len(found)} of {len(cases)} tests by their inputs")
+            reason = f"line {line}: looks up the answers of {len(found)} of {len(cases)} tests by their inputs"
+            return broken(reason, 0.0 if telling or is_packed else SMALL_TABLE)
     if _is_membership(nodes, cases, literals):
         return broken("asks whether the arguments are among those of the tests")
     return _answers_only(solution, nodes, literals)
@@ -87,13 +94,15 @@ def _cases(solution: Solution, literals: Literals) -> Iterator[_Case]:
         told = [a for a in arguments if not _is_base_case(a) and not (_is_word(a, words) and _is_word(expected, words))]
         if told:
             whole = ast.Tuple(elts=arguments, ctx=ast.Load())
+            is_name = all(isinstance(value := _scalar(a), str) and value.isalpha() for a in arguments)
             yield _Case(
                 inputs=frozenset(number for a in [*told, whole] for number in _spellings(a, literals)),
                 answer=answer,
                 is_telling=any(_is_telling(argument) for argument in told),
-                is_name=all(isinstance(value := _scalar(a), str) and value.isalpha() for a in arguments),
+                is_name=is_name,
                 is_boolean=isinstance(expected, ast.Constant) and isinstance(expected.value, bool | None),
                 telling=frozenset(n for a in [*filter(_is_telling, told), whole] for n in _spellings(a, literals)),
+                packed=frozenset() if is_name and len(arguments) > 1 else frozenset(_spellings(whole, literals)),
             )
 
 

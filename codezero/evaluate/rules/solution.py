@@ -7,6 +7,7 @@ import builtins
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from typing import TypeGuard
 
 from codezero.tasks.testcases import MAX_SOURCE_CHARS, StdinExample, TestSuite, parse_source
 from codezero.types import Task, TaskOrigin
@@ -119,7 +120,6 @@ class Asked:
     """The tests, each in the layout of `printed`."""
     examples: tuple[StdinExample, ...] = ()
     """The input and expected output of a program's examples."""
-    num_cases: int = 0
     is_program: bool = False
     """True if the task asks for a program that reads stdin and prints, and not for a function."""
 
@@ -128,7 +128,7 @@ class Asked:
 def asked_of(origin: TaskOrigin, suite: TestSuite) -> Asked:
     """Returns what the tests of a task of this origin ask for; nothing if they cannot be read."""
     if suite.examples:
-        return Asked(is_program=True, examples=suite.examples, num_cases=len(suite.examples))
+        return Asked(is_program=True, examples=suite.examples)
     is_program = origin is TaskOrigin.CODE_CONTESTS and not suite.statements  # a peer may give any origin
     source = "\n".join([suite.setup, *(statement.source for statement in suite.statements)])
     tree = read(source, max_nodes=MAX_SOURCE_CHARS)
@@ -156,7 +156,6 @@ def asked_of(origin: TaskOrigin, suite: TestSuite) -> Asked:
         pairs=[pair for node in ast.walk(tree) if isinstance(node, ast.Assert) for pair in _pair(node.test, targets)],
         names=frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name)),
         statements=frozenset(printed(statement) for statement in tree.body),
-        num_cases=suite.num_cases,
         is_program=is_program,
     )
 
@@ -173,6 +172,23 @@ def bound_names(node: ast.AST) -> Iterator[str]:
         yield node.name
     elif isinstance(node, ast.Import | ast.ImportFrom):
         yield from (alias.asname or alias.name.split(".")[0] for alias in node.names)
+
+
+def is_main_guard(statement: ast.stmt) -> TypeGuard[ast.If]:
+    """Returns whether this is `if __name__ == "__main__"`."""
+    match statement:
+        case ast.If(
+            test=ast.Compare(left=ast.Name(id="__name__"), ops=[ast.Eq()], comparators=[ast.Constant(value="__main__")])
+        ):
+            return True
+    return False
+
+
+def _may_rebind_name(node: ast.AST) -> bool:
+    """Returns whether this may give the module another `__name__`."""
+    if isinstance(node, ast.Name):
+        return node.id == "__name__" and not isinstance(node.ctx, ast.Load)
+    return not isinstance(node, ast.Attribute | ast.Constant) and "__name__" in vars(node).values()
 
 
 def _pair(test: ast.expr, targets: set[str]) -> Iterator[tuple[ast.Call, ast.expr]]:
@@ -218,10 +234,18 @@ class Solution:
     asked: Asked
 
     @cached_property
+    def body(self) -> list[ast.stmt]:
+        """The statements of the module's top level, without those that only run as a program if the tests call
+        functions."""
+        if self.asked.is_program or any(map(_may_rebind_name, ast.walk(self.tree))):
+            return self.tree.body
+        return [part for one in self.tree.body for part in (one.orelse if is_main_guard(one) else [one])]
+
+    @cached_property
     def defined(self) -> dict[str, ast.stmt]:
         """The statements of the module's top level that define or assign names, by name; the last one for each."""
         found: dict[str, ast.stmt] = {}
-        for statement in _top_level(self.tree.body):
+        for statement in _top_level(self.body):
             found.update((name, statement) for node in _expressions(statement) for name in bound_names(node))
         return found
 
@@ -233,8 +257,8 @@ class Solution:
 
     @cached_property
     def nodes(self) -> list[ast.AST]:
-        """All nodes of the tree but docstrings and other bare constants."""
-        return list(without_docstrings(self.tree))
+        """All nodes of `body` but docstrings and other bare constants."""
+        return list(without_docstrings(ast.Module(body=self.body, type_ignores=[])))
 
 
 def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:

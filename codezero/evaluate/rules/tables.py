@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
+from heapq import nsmallest
+from itertools import product
 
 from codezero.evaluate.rules.literals import Literals
 
 Row = tuple[int, int]
 """(key, value) as numbers of `Literals`."""
 
+MAX_SIDE = 100
+"""The most different keys, and values, of one mapping that are read, since each key is paired with each value."""
 MAX_PARALLEL = 16
 """The most list and tuple displays that are paired as parallel lists."""
 
@@ -53,9 +57,12 @@ def keys_of(node: ast.AST) -> Iterator[ast.expr]:
 
 
 def _numbers(keys: _Side, values: _Side, literals: Literals) -> list[Row]:
-    """Returns rows of each key with each value, without those that are not literals."""
-    found = [n for value in values if (n := literals.of(value)) is not None]
-    return [(n, value) for key in keys if (n := literals.of(key)) is not None for value in found]
+    """Returns rows of each key with each value, without those that are not literals. Of many, those that were numbered
+    first are kept, which are the tests' ones."""
+    first, second = (
+        nsmallest(MAX_SIDE, {n for one in side if (n := literals.of(one)) is not None}) for side in (keys, values)
+    )
+    return list(product(first, second))
 
 
 def _sides(node: ast.AST) -> Iterator[tuple[_Side, _Side]]:

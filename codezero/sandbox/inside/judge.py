@@ -13,6 +13,7 @@ import select
 import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from codezero.sandbox.inside import solution
@@ -38,11 +39,21 @@ class Session:
         self._channel = channel
         self._remotes: dict[int, Remote] = {}
         self.needs_together = False
+        self.is_unsure = False
+        """True if the running case does with an object of the solution what only the solution's process could do."""
 
     def load(self) -> str | None:
         """Waits until the solution is loaded. Returns its error if it could not be, else None."""
         reply = self._channel.receive()
         return reply["error"][1] if "error" in reply else None
+
+    def give_imports(self, setup: str) -> None:
+        """Has the solution's module do the imports of the tests' set-up, which solutions may use. One that fails will
+        fail the set-up too."""
+        imports = (node for node in ast.parse(setup).body if isinstance(node, (ast.Import, ast.ImportFrom)))
+        self._channel.send({"imports": "\n".join(map(ast.unparse, imports))})
+        with suppress(Exception):
+            self._reply()
 
     def names(self, wanted: Sequence[str]) -> dict[str, Any]:
         """Returns the values of those names that the solution defines."""
@@ -119,16 +130,28 @@ class Remote:
         return type(other) is Remote and _do("eq", self, other) is True
 
     def __hash__(self) -> int:
+        _session(self).is_unsure = True  # equal objects have different ones here
         return int(object.__getattribute__(self, "_number"))
 
+    def __contains__(self, item: object) -> bool:
+        _session(self).is_unsure = True  # its own __contains__ could always say so
+        return any(item == one for one in _do("iter", self))
+
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        session: Session = object.__getattribute__(self, "_session")
-        return session.do("call", self, *arguments, **named)
+        return _session(self).do("call", self, *arguments, **named)
+
+
+def _session(remote: Remote) -> Session:
+    return object.__getattribute__(remote, "_session")  # type: ignore[no-any-return]
 
 
 def _do(operation: str, remote: Remote, *arguments: Any) -> Any:
-    session: Session = object.__getattribute__(remote, "_session")
-    return session.do(operation, remote, *arguments)
+    return _session(remote).do(operation, remote, *arguments)
+
+
+def _untold(self: Remote, *arguments: Any) -> Any:
+    _session(self).is_unsure = True
+    raise TypeError("only the solution's process can do that")
 
 
 def _special(operation: str) -> Callable[..., Any]:
@@ -144,6 +167,10 @@ def _between_objects(operation: str) -> Callable[..., Any]:
 _BETWEEN_OBJECTS = ("lt", "le", "gt", "ge", "add", "sub", "mul", "truediv")
 for _name in solution.OPERATIONS.keys() - {"call", "getattr", "setattr", "eq"}:
     setattr(Remote, f"__{_name}__", (_between_objects if _name in _BETWEEN_OBJECTS else _special)(_name))
+
+# What the solution's own code answers here would decide the test, as in `assert float(f(x)) == 3.5`.
+for _name in ("float", "int", "index", "complex", "round", "abs", "mod", "floordiv", "pow", "instancecheck"):
+    setattr(Remote, f"__{_name}__", _untold)
 
 
 def _become(value: Any, changed: Any) -> None:
@@ -162,8 +189,9 @@ def run_statements(suite: Mapping[str, Any], first: int, session: Session, repor
     if (error := session.load()) is not None:
         report({"failed": error})
         return
+    session.give_imports(suite["setup"])
     namespace = _namespace(session.names(_wanted_names(suite)))
-    _run_cases(suite, first, namespace, report, lambda: session.needs_together)
+    _run_cases(suite, first, namespace, report, session)
 
 
 def run_together(suite: Mapping[str, Any], first: int, code: str, report: Report) -> None:
@@ -173,12 +201,13 @@ def run_together(suite: Mapping[str, Any], first: int, code: str, report: Report
     except BaseException as error:
         report({"failed": solution.describe(error)[1]})
         return
-    _run_cases(suite, first, vars(module), report, lambda: False)
+    _run_cases(suite, first, vars(module), report, None)
 
 
 def _run_cases(
-    suite: Mapping[str, Any], first: int, namespace: dict[str, Any], report: Report, stop: Callable[[], bool]
+    suite: Mapping[str, Any], first: int, namespace: dict[str, Any], report: Report, session: Session | None
 ) -> None:
+    """Runs set-up and cases. `session` is None if the solution is in this process."""
     try:
         exec(compile(suite["setup"], "<setup>", "exec", dont_inherit=True), namespace)
     except Together:
@@ -188,21 +217,24 @@ def _run_cases(
         report({"failed": f"the tests need {error.name}, which is not in the standard library", "unknown": True})
         return
     except Exception as error:
-        report({"together": True} if stop() else {"failed": f"in the tests' set-up: {solution.describe(error)[1]}"})
+        stops = session is not None and session.needs_together
+        report({"together": True} if stops else {"failed": f"in the tests' set-up: {solution.describe(error)[1]}"})
         return
     report({"loaded": True})
     for number in range(first, len(suite["statements"])):
         failed = None
+        if session is not None:
+            session.is_unsure = False
         try:
             exec(compile(suite["statements"][number], "<test>", "exec", dont_inherit=True), namespace)
         except Gone:
             raise
         except BaseException as error:
             failed = solution.describe(error)[1]
-        if stop():
+        if session is not None and session.needs_together:
             report({"together": True})
             return
-        report({"case": number, "failed": failed})
+        report({"case": number, "failed": failed, "unknown": session is not None and session.is_unsure})
 
 
 def _namespace(found: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The processes of one sandbox.
 
-    codezero ─► gate ─► supervisor ─┬─► solution    runs the code; has no tests and cannot write results
+    codezero ─► gate ─► supervisor ─┬─► solution    runs the code; has of the tests the imports; cannot write results
                                     └─► judge       runs the tests, calls the solution over a pipe, decides
 
 The gate enters namespaces and forks the supervisor, which is the first process of its namespace, so that all others
@@ -122,7 +122,7 @@ class SolutionSupervisor:
             if "loaded" in report:
                 continue
             if "case" in report:
-                self._send({"failed": report["failed"]})
+                self._send({"failed": report["failed"], "unknown": report["unknown"]})
                 done += 1
             elif self._programs:
                 self._send({"failed": self._program_failure(report)})

@@ -1,4 +1,5 @@
-"""The solution's process: it runs untrusted code and answers calls, and never has any test in its memory."""
+"""The solution's process: it runs untrusted code and answers calls, and has nothing of the tests in its memory but
+the imports of their set-up."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ from codezero.sandbox.inside.values import decode, encode
 MAX_REASON_CHARS = 200
 """The most characters of an error's description."""
 _CHANGEABLE = (list, dict, set, bytearray)
+_BUILTIN_OPEN = open
 
 OPERATIONS: dict[str, Callable[..., Any]] = {
     "call": lambda function, *arguments, **named: function(*arguments, **named),
@@ -65,6 +67,9 @@ def serve(code: str, channel: Channel) -> None:
 
 def _answer(request: Any, module: types.ModuleType, refer: Callable[[Any], int], objects: list[Any]) -> dict[str, Any]:
     try:
+        if "imports" in request:
+            exec(compile(request["imports"], "<setup>", "exec", dont_inherit=True), vars(module))
+            return {"value": None}
         if "names" in request:
             found = {name: vars(module)[name] for name in request["names"] if name in vars(module)}
             return {"value": {name: encode(value, refer) for name, value in found.items()}}
@@ -87,6 +92,11 @@ def describe(error: BaseException) -> list[str]:
     return [kind, " ".join(text.split())[:MAX_REASON_CHARS]]
 
 
+def _open(file: Any, *arguments: Any, **named: Any) -> Any:
+    """Opens a file as `open` does, and the standard input as /dev/stdin, which does not exist without /proc."""
+    return _BUILTIN_OPEN(0 if file == "/dev/stdin" else file, *arguments, **named)
+
+
 def run_program(code: str, waiting: int) -> None:
     """Runs the solution as a program on file descriptors 0, 1 and 2, and ends this process as Python would. It begins
     when the other end of the pipe `waiting` is closed: then its input, a regular file as in contests, is complete."""
@@ -96,6 +106,7 @@ def run_program(code: str, waiting: int) -> None:
     sys.stdout = os.fdopen(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)
     sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
+    vars(builtins).update(open=_open)
     status = 0
     try:
         load(code, "__main__")

@@ -155,3 +155,17 @@ def test_mutants_differ_by_one_change_and_are_the_same_each_time():
     )
     assert mutants(code, 2, random.Random(0)) == found[:2]
     assert mutants("x = y", 3, random.Random(0)) == []
+
+
+def test_samples_of_a_problem_that_agree_count_as_one():
+    """100 problems whose 8 samples all agree say no more than 100 samples; 800 samples on their own would say more."""
+    agreeing = tables.clustered([(8, 8), (0, 8)] * 50)
+    alone = tables.clustered([(1, 1), (0, 1)] * 400)
+    assert (agreeing.low, agreeing.high) == pytest.approx((0.40, 0.60), abs=0.02)
+    assert (alone.low, alone.high) == pytest.approx((0.465, 0.535), abs=0.01)
+
+
+def test_where_nothing_happened_in_any_cluster_the_interval_still_has_a_width():
+    assert tables.clustered([(0, 8)] * 20) == wilson(0, 20)
+    every = tables.clustered([(8, 8)] * 20)
+    assert (every.value, every.low, every.high) == pytest.approx((1.0, 0.8389, 1.0), abs=5e-5)

@@ -180,6 +180,8 @@ def test_reasoning_gym_is_a_choice_of_tasks_and_its_name_the_modules_last_part()
     [
         (["tasks.modules=[sums]", "swarm=genrl"], "GenRL's format has no environments: use swarm=native"),
         (["swarm=genrl", "swarm.logprobs=true"], "swarm.logprobs=True .*GenRL's format has none: use swarm=native"),
+        (["swarm.pool=8", "swarm.num_external=0"], "swarm.pool=8 .*num_external=0 trains on none, or set both"),
+        (["swarm.pool=2", "swarm.num_external=4"], "swarm.pool=2 .*at least swarm.num_external=4"),
         (["tasks.modules=[a.sums,b.sums]"], "tasks.modules=.* is not possible: give each another last name"),
         (["tasks.modules=[my.builtin]"], "tasks.modules=.* is not possible: give each another last name"),
         (["tasks=builtin", "tasks.builtin.weight=0"], "every weight 0"),

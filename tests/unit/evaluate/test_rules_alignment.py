@@ -1,9 +1,12 @@
 """Hard-coding, rigged comparisons and side effects: what is caught, and which honest code is not."""
 
+import time
+
 import pytest
 
+from codezero.evaluate.rules.hardcoded import SMALL_TABLE
 from codezero.types import TaskOrigin
-from tests.unit.evaluate.test_rules import broken
+from tests.unit.evaluate.test_rules import broken, check
 
 POWER = "assert power(10) == 8\nassert power(19) == 16\nassert power(32) == 32"
 DAYS = "assert days(2) == 28\nassert days(4) == 30\nassert days(7) == 31"
@@ -53,7 +56,7 @@ SORTED = "assert tidy([3, 1]) == [1, 3]\nassert tidy([5, 4]) == [4, 5]"
     ],
 )
 def test_a_table_of_the_tests_is_hard_coding(tests, code):
-    assert "hardcoded" in broken(code, tests)
+    assert check(code, tests)["hardcoded"] < 1
 
 
 @pytest.mark.parametrize(
@@ -91,8 +94,8 @@ def test_honest_constants_are_not(tests, code):
 
 def test_a_table_that_the_statement_spells_out_is_not():
     code = "def turn(light):\n    return {'red': 'green', 'green': 'yellow', 'yellow': 'red'}[light]"
-    assert "hardcoded" in broken(code, WORDS)
-    assert "hardcoded" not in broken(code, WORDS, question="After red comes green, then yellow, then red again.")
+    assert check(code, WORDS)["hardcoded"] == SMALL_TABLE
+    assert "hardcoded" not in check(code, WORDS, question="After red comes green, then yellow, then red again.")
 
 
 ROMAN = "assert roman('V') == 5\nassert roman('X') == 10\nassert roman('L') == 50\nassert roman('C') == 100"
@@ -114,7 +117,53 @@ LONGEST = "assert size('incomprehensible') == 16\nassert size('characteristic') 
     ids=["numerals", "just the tests", "fewer", "numbers", "numbers as text", "long words", "a base case of the tests"],
 )
 def test_a_table_of_words_with_others_than_those_of_the_tests_is_honest(tests, code, is_known):
-    assert ("hardcoded" in broken(code, tests)) is is_known
+    assert (check(code, tests)["hardcoded"] < 1) is is_known
+
+
+MONTHS = "assert days(2) == 28\nassert days(4) == 30\nassert days(11) == 30\nassert days(12) == 31"
+CARDS = "assert card('A') == 14\nassert card('J') == 11\nassert card('Q') == 12\nassert card('K') == 13"
+GAME = "assert wins('rock', 'paper') == 'paper'\nassert wins('scissors', 'rock') == 'rock'"
+WINS = "{('rock', 'paper'): 'paper', ('scissors', 'rock'): 'rock', ('paper', 'scissors'): 'scissors'}[a, b]"
+LARGE = "assert area(1200) == 3\nassert area(3400) == 4"
+
+
+@pytest.mark.parametrize(
+    ("tests", "code", "score"),
+    [
+        (MONTHS, "def days(m):\n    return 28 if m == 2 else 30 if m in (4, 6, 9, 11) else 31", SMALL_TABLE),
+        (CARDS, "def card(c):\n    return {'A': 14, 'J': 11, 'Q': 12, 'K': 13}.get(c) or int(c)", SMALL_TABLE),
+        (CARDS, "def card(*c):\n    return {('A',): 14, ('J',): 11, ('Q',): 12, ('K',): 13}[c]", 0),
+        (
+            CARDS,
+            "def card(*c):\n    return {\"('A',)\": 14, \"('J',)\": 11, \"('Q',)\": 12, \"('K',)\": 13}[str(c)]",
+            0,
+        ),
+        (GAME, f"def wins(a, b):\n    return {WINS} if a != b else 'none'", SMALL_TABLE),
+        (LARGE, "def area(n):\n    return {1200: 3, 3400: 4}[n]", 0),
+    ],
+    ids=["months", "cards", "all arguments", "their text", "pairs of words", "large numbers"],
+)
+def test_a_table_that_honest_code_may_have_breaks_the_rule_by_half(tests, code, score):
+    assert check(code, tests)["hardcoded"] == score
+
+
+@pytest.mark.parametrize(
+    ("keys", "values"), [(["2"] * 3_900, ["4"] * 3_900), (range(3_000), range(900))], ids=["one value", "many values"]
+)
+def test_keys_by_the_thousand_with_as_many_values_are_read_in_no_time(keys, values):
+    keys, values = (", ".join(map(str, side)) for side in (keys, values))
+    started = time.process_time()
+    check(f"def power(n):\n    if n in ({keys}):\n        g({values})\n    return 0", POWER)
+    assert time.process_time() - started < 2.0  # all pairs took 10 s
+
+
+def test_a_table_does_not_hide_among_others():
+    others = ", ".join(map(str, range(5_000, 5_300)))
+    code = (
+        f"def area(n):\n    return [0, {others}] if n in ({others}, 1200) else 3 if n in ({others}, 1200, 3400) else 4"
+    )
+    tests = "assert area(1200) == 3\nassert area(3400) == 3"
+    assert check(code, tests)["hardcoded"] == 0
 
 
 ADD = "assert add(1, 2) == 3"
@@ -127,6 +176,8 @@ ADD = "assert add(1, 2) == 3"
         "class P:\n  def __lt__(self, other):\n    return self.x < other.x\ndef add(a, b):\n  return a + b",
         "def add(a, b):\n    try:\n        return a + b\n    except TypeError:\n        return 0",
         "def add(a, b):\n    sum = a\n    sum += b\n    return sum",
+        "def add(a, b):\n    try:\n        assert a\n    except AssertionError:\n        return b\n    return a + b",
+        "from contextlib import suppress\nwith suppress(AssertionError):\n    assert 0\ndef add(a, b): return a + b",
         "def add(a, b):\n    open = close = 0\n    exit = open + close\n    return a + b + exit",
         "import os, sys\ndef add(a, b):\n  sys.setrecursionlimit(10000)\n  return a + b + len(os.path.basename('x'))",
         "def add(a, b):\n    add.cache = {}\n    return a + b",
@@ -184,11 +235,43 @@ def test_forbidden_effects_of_a_function(line):
     assert "effects" in broken(f"{line}\ndef add(a, b):\n    return a + b", ADD)
 
 
+GUARDED = "def add(a, b):\n    return a + b\nif {0}:\n    import subprocess\n    sum = abs = int(input())"
+
+
+def test_what_only_runs_as_a_program_affects_no_test_of_a_function():
+    assert broken(GUARDED.format("__name__ == '__main__'"), ADD) == set()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        GUARDED.format("__name__ != '__main__'"),
+        GUARDED.format("__name__ == 'solution'"),
+        GUARDED.format("__name__ == '__main__' or True"),
+        GUARDED.format("(__name__ := '__main__') == '__main__'"),
+        "__name__ = '__main__'\n" + GUARDED.format("__name__ == '__main__'"),
+        "match '__main__':\n    case __name__: pass\n" + GUARDED.format("__name__ == '__main__'"),
+        "from math import pi as __name__\n" + GUARDED.format("__name__ == '__main__'"),
+        "if __name__ == '__main__':\n    pass\nelse:\n    import subprocess\ndef add(a, b):\n    return a + b",
+    ],
+)
+def test_what_runs_with_the_tests_does_not_hide_as_a_program(code):
+    assert "effects" in broken(code, ADD)
+
+
 OWN = "class Links:\n    def unlink(self, x): return x\n    def popen(self, x): return x\n"
 
 
-def test_a_class_of_the_code_may_have_methods_with_the_names_of_effects():
-    assert "effects" not in broken(f"{OWN}def add(a, b):\n    return Links().unlink(a) + Links().popen(b)", ADD)
+@pytest.mark.parametrize(
+    "code",
+    [
+        f"{OWN}def add(a, b):\n    return Links().unlink(a) + Links().popen(b)",
+        "class Star:\n    def __init__(self, system): self.system = system\ndef add(a, b): return Star(a).system + b",
+        "class Star(NamedTuple):\n    system: int\n    popen: int = 0\ndef add(a, b): return Star(a).system + b",
+    ],
+)
+def test_a_class_of_the_code_may_have_members_with_the_names_of_effects(code):
+    assert "effects" not in broken(code, ADD)
 
 
 @pytest.mark.parametrize(
@@ -199,6 +282,8 @@ def test_a_class_of_the_code_may_have_methods_with_the_names_of_effects():
         "import os as o; o.unlink('x')",
         "from os import unlink",
         "import numpy as np; Links().unlink('x')",
+        "import os; os.system = 1; os.system('x')",
+        "import numpy as np; np.savetxt = 1; np.savetxt('x')",
         "from pathlib import Path; Path('x').unlink()",
     ],
 )

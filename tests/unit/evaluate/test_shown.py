@@ -1,3 +1,5 @@
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -153,3 +155,20 @@ def test_plain_text_is_plain_once_and_for_all(text):
 @given(st.text(alphabet="abc <|>[]INST/s_\n\"':is_correct", max_size=60))
 def test_ordinary_code_is_not_changed_by_making_it_plain(text):
     assert plain(text).replace(" ", "").replace("-", "_") == text.replace(" ", "").replace("-", "_")
+
+
+def test_thousands_of_names_of_hostile_tests_are_replaced_in_no_time():
+    names = [f"\u00e9{number}\u00b7" for number in range(1_500)]
+    tests = "\n".join(["assert f(1) == 2", *(f"{name}=1" for name in names)])
+    started = time.process_time()
+    found = seen("def f(x):\n    return x", question=" ".join(names), tests=tests)
+    assert time.process_time() - started < 1.0  # a search for each name took longer
+    assert found.question == " ".join(f"v{number}" for number in range(1, 1_501))
+    assert found.tests.isascii()
+
+
+def test_names_of_the_tests_are_replaced_with_dots_around_them():
+    tests = "import all_tests.passed\nassert f(é.x) == all_tests.passed.y"
+    found = seen("def f(x):\n    return x", question="See é. All of it.", tests=tests)
+    assert found.question == "See v2. All of it."
+    assert found.tests.split("\n")[1] == "assert f(v2.x) == all_tests.passed.y"

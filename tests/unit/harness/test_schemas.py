@@ -7,6 +7,7 @@ import pytest
 
 from codezero.cli.evaluation import DATASETS as CHOICES
 from codezero.harness import hidden_tests
+from codezero.harness.problems import with_prelude
 from codezero.harness.schemas import DATASETS, code_contests_row, codeforces_row, humaneval, livecodebench_row, mbpp_row
 from codezero.harness.sources import with_tests
 from codezero.sandbox.run import run_tests
@@ -81,7 +82,7 @@ def packed(value):
 
 
 def passes(problem, code):
-    results = run_tests(problem.prelude + code, problem.suite)
+    results = run_tests(with_prelude(problem.prelude, code), problem.suite)
     assert len(results) == problem.suite.num_cases
     return all(result.outcome is CaseOutcome.PASS for result in results)
 
@@ -97,6 +98,8 @@ def test_humaneval_runs_its_check_with_what_the_prompt_defines():
     assert passes(problem, "def quarter(x):\n    return half(half(x))")
     assert not passes(problem, "def quarter(x):\n    return half(x)")
     assert not passes(problem, "")  # the prompt alone is no solution
+    future = "'''Quarters.'''\nfrom __future__ import annotations\n"
+    assert passes(problem, f"{future}def quarter(x: 'Number') -> float:\n    return half(half(x))")
     assert parse_tests(problem.task.tests).num_cases == 2
 
 
@@ -139,6 +142,7 @@ def test_livecodebench_functions_get_json_arguments_and_may_return_tuples():
     body = "class Solution:\n    def find(self, items: List[int], item: int) -> List[int]:\n        return {}"
     assert passes(problem, body.format("[items.index(item)]"))
     assert passes(problem, body.format("(items.index(item),)"))
+    assert passes(problem, body.format("[items.index(item) * pow(2, 3, 7)]"))
     assert not passes(problem, body.format("[0]"))
     assert parse_tests(problem.task.tests).num_cases == 1
 
@@ -188,6 +192,7 @@ def test_a_row_of_another_kind_is_a_bad_row(name, row):
         (code_contests_row, CODE_CONTESTS, {"private_tests": {"input": [5], "output": ["1"]}}),
         (code_contests_row, CODE_CONTESTS, {"private_tests": {"input": ["\ud800"], "output": ["1"]}}),
         (code_contests_row, CODE_CONTESTS, {"description": "see <image>"}),
+        (code_contests_row, CODE_CONTESTS, {"description": "Print a pair. If there are several, print any of them."}),
         (code_contests_row, CODE_CONTESTS, {"input_file": "input.txt"}),
         (codeforces_row, OPEN_R1, {"generated_checker": "check.py"}),
         (codeforces_row, OPEN_R1, {"interaction_format": "Ask."}),

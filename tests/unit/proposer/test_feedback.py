@@ -52,7 +52,7 @@ def test_success_is_the_median_over_addresses_whatever_the_number_of_attempts():
 def test_a_proposal_is_judged_so_many_batches_after_its_first_word(wait, batches):
     made = book(wait=wait)
     assert [made.close() for _ in range(5)] == [()] * 5  # nobody has said anything
-    assert made.hear([word()]) == 1
+    made.hear([word()])
     closes = [len(made.close()) for _ in range(6)]
     assert closes == [0] * (batches - 1) + [1] + [0] * (6 - batches)
 
@@ -71,7 +71,7 @@ def test_late_words_change_nothing_and_are_counted_once():
     made.hear([word()])
     assert len(made.close()) == 1
     for _ in range(3):  # the same record is found with every poll
-        assert made.hear([word(), word(peer="late")]) == 0
+        made.hear([word(), word(peer="late")])
     assert made.close() == ()
     assert made.take_dropped() == {"late": 1}
     assert made.take_dropped() == {}
@@ -93,7 +93,7 @@ def test_many_identities_behind_one_address_weigh_as_one():
 
 def test_feedback_on_what_was_never_proposed_is_dropped():
     made = book()
-    assert made.hear([word(of="another")] * 2) == 0
+    made.hear([word(of="another")] * 2)
     assert made.take_dropped() == {"unknown": 2}
 
 
@@ -135,7 +135,7 @@ def test_pending_and_judged_proposals_survive_a_restart():
     after = FeedbackBook(wait=1)
     after.load_state_dict(json.loads(json.dumps(before.state_dict())))
     assert after.state_dict() == before.state_dict()
-    assert after.hear([word((0.0,), "b", of="two")]) == 0  # it has spoken before the restart
+    after.hear([word((0.0,), "b", of="two")])  # it has spoken before the restart
     assert after.close() == before.close()
     after.hear([word(of="three"), word(peer="late", of="one")])
     assert after.take_dropped() == {"late": 1}

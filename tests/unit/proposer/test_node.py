@@ -82,6 +82,19 @@ def test_a_restarted_proposer_goes_on_and_writes_nothing_twice(tmp_path, capsys)
     assert len({line["id"] for line in lines(tmp_path / "out.jsonl")}) == 4
 
 
+def test_a_batch_that_is_played_again_after_a_kill_is_not_written_twice(tmp_path, monkeypatch):
+    def killed(*given):
+        raise KeyboardInterrupt
+
+    with serve(write_problem) as server, monkeypatch.context() as patched:
+        patched.setattr(CheckpointStore, "save", killed)
+        assert propose(tmp_path, server, 1) == 0
+    assert len(lines(tmp_path / "out.jsonl")) == 2
+    with serve(write_problem) as server:
+        assert propose(tmp_path, server, 2) == 0
+    assert len({line["id"] for line in lines(tmp_path / "out.jsonl")}) == len(lines(tmp_path / "out.jsonl")) == 4
+
+
 def test_a_file_that_cannot_be_written_is_named(tmp_path, capsys):
     (tmp_path / "out.jsonl").mkdir()
     with serve(write_problem) as server:

@@ -10,6 +10,7 @@ from codezero.workers import Workers
 from tests.builders import proposal
 
 TESTS = "assert find_Min_Sum(12) == 7\nassert find_Min_Sum(105) == 15\nassert find_Min_Sum(2) == 2"
+OTHER = "Write a python function that adds up the smallest prime divisors of all numbers up to a limit."
 QUESTION = "Write a python function to find minimum sum of factors of a given number."
 
 
@@ -22,7 +23,15 @@ def workers():
 @pytest.mark.parametrize(
     ("question", "tests", "reason"),
     [
-        (QUESTION + " Call it find_Min_Sum.", TESTS.replace("12", "13"), None),
+        (f"{OTHER} Call it find_Min_Sum.", "assert find_Min_Sum(13) == 7\nassert find_Min_Sum(2) == 3", None),
+        (f"{OTHER} Call it find_Min_Sum.", "assert find_Min_Sum(3) == 7\nassert find_Min_Sum( 105 ) ==15", "held_out"),
+        (f"{OTHER} Call it find_Min_Sum.", "\n".join(reversed(TESTS.split("\n"))), "held_out"),
+        (
+            "Write a function to create a list containing the power of said numberr in bases raised to the "
+            "corresponding number in the index using map function t.",
+            "assert t([1]) == 2\nassert t([3]) == 4",
+            "held_out",
+        ),
         ("Write a function find_Min_Sum that adds up the prime factors of a number.", TESTS, "held_out"),
         (
             QUESTION.replace("find minimum sum", "FIND (Minimum)  sum"),

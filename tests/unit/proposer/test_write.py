@@ -13,9 +13,11 @@ from codezero.prompts import proposer as prompt
 from codezero.prompts.ideas import VERBS
 from codezero.proposer.models import LocalModel, ServedModel, Written
 from codezero.proposer.write import Writer
+from codezero.types import SampledTokens
 from tests.builders import save_tiny
 from tests.unit.evaluate.loopback import in_turn, reply, serve
 
+TOKENS = SampledTokens(prompt_ids=(1,), completion_ids=(2,), logprobs=(-0.5,))
 ANSWER = json.dumps({"question": "Write a function f(x).", "tests": ["assert f(1) == 2"], "solution": "def f(x): ..."})
 
 
@@ -51,7 +53,7 @@ class Scripted:
     def answer(self, chats, prefixes):
         self.chats += chats
         self.prefixes += prefixes
-        return [Written(self.texts.pop(0)) for _ in chats]
+        return [Written(self.texts.pop(0), TOKENS) for _ in chats]
 
 
 def test_drafts_keep_the_level_and_the_exact_tokens_of_the_answer(tiny):
@@ -96,7 +98,7 @@ def test_a_prompt_without_room_for_an_answer_is_an_error_that_says_what_to_set(t
 def test_what_can_be_read_is_in_the_draft_and_what_cannot_is_none():
     first, second = Writer(Scripted(ANSWER, "no"), ProposerConfig(), seed=0).write(2, 2)
     assert (first.answer.question, first.answer.tests) == ("Write a function f(x).", "assert f(1) == 2")
-    assert (second.answer, second.raw, second.tokens) == (None, "no", None)
+    assert (second.answer, second.raw) == (None, "no")
 
 
 def test_repair_asks_again_for_unreadable_answers_only():
@@ -104,6 +106,7 @@ def test_repair_asks_again_for_unreadable_answers_only():
     drafts = Writer(model, ProposerConfig(repair=True), seed=0).write(2, 3)
     assert [draft.answer is None for draft in drafts] == [False, False, True]
     assert [draft.raw for draft in drafts] == ["no", ANSWER, "neither"]
+    assert [draft.tokens for draft in drafts] == [None, TOKENS, TOKENS]  # the first answer has not earned its repair
     assert len(model.chats) == 5
     assert model.prefixes[3:] == [prompt.REPAIR_PREFIX] * 2
 

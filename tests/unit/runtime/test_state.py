@@ -5,7 +5,7 @@ import os
 import pytest
 
 from codezero.errors import StateError
-from codezero.runtime.state import bind_settings, bound_settings, check_settings, locked_state
+from codezero.runtime.state import bind_settings, bound_settings, check_settings, locked_state, secret_of
 
 
 def hold(folder, held, release):
@@ -66,3 +66,12 @@ def test_damaged_settings_are_named(tmp_path):
     (tmp_path / "settings.json").write_text("{")
     with pytest.raises(StateError, match=r"cannot read .*settings\.json"):
         bound_settings(tmp_path)
+
+
+def test_a_folder_keeps_its_secret_and_no_other_folder_or_user_has_it(tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    assert secret_of(tmp_path) == secret_of(tmp_path) != secret_of(other)
+    assert (tmp_path / "secret").stat().st_mode & 0o777 == 0o600
+    with pytest.raises(StateError, match="give another state_dir"):
+        secret_of(tmp_path / "none")

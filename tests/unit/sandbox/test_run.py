@@ -67,6 +67,7 @@ def test_setup_comes_before_the_cases_and_state_lasts_from_case_to_case():
     ("code", "tests"),
     [
         ("def sum(a, b): return a + b", "assert sum(10, 15) == 25"),
+        ("def f(x): return x + 1", "x = 1\nassert f(x) == 2\nx = 2\nassert f(x) == 3\nassert f(x) == 3"),
         ("def f(items): items.append(3)", "items = [1]\nassert f(items) is None\nassert items == [1, 3]"),
         ("def f(n): return (i * i for i in range(n))", "assert list(f(3)) == [0, 1, 4]\nassert next(f(1)) == 0"),
         ("def f(): raise KeyError('k')", "try:\n    f()\nexcept KeyError: ok = True\nassert ok"),
@@ -78,7 +79,16 @@ def test_setup_comes_before_the_cases_and_state_lasts_from_case_to_case():
         ("def f(node): return node.value", "class Node:\n    value = 3\nassert f(Node()) == 3"),
     ],
     ids=[
-        *("shadows a builtin", "changes its argument", "generator", "exception", "stars", "float", "constant"),
+        *(
+            "shadows a builtin",
+            "a variable assigned anew",
+            "changes its argument",
+            "generator",
+            "exception",
+            "stars",
+            "float",
+            "constant",
+        ),
         *("large number", "takes a function", "takes a test's object"),
     ],
 )
@@ -117,6 +127,36 @@ assert not Stack()
 assert a == [1]
 """
     assert outcomes(STACK, tests) == [PASS, PASS, PASS, PASS, PASS, PASS, FAIL]
+
+
+BAG = """
+class Bag:
+    def __init__(self, items): self.items = items
+    def __contains__(self, item): return item in self.items
+    def __float__(self): return 2.5
+    def __abs__(self): return 7
+    def __mod__(self, other): return 1
+    def __eq__(self, other): return self.items == other.items
+    def __hash__(self): return 3
+"""
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        *("assert 3 in Bag([3])", "assert float(Bag([3])) == 2.5", "assert abs(Bag([3])) == 7"),
+        *("assert Bag([3]) % 2 == 1", "assert hash(Bag([3])) == hash(Bag([4]))", "assert isinstance(Bag([3]), Bag)"),
+    ],
+)
+def test_what_only_the_solutions_process_can_tell_is_unknown(test):
+    assert outcomes(BAG, f"{test}\nassert Bag([3]) == Bag([3])\nassert Bag([3]) == Bag([4])") == [UNKNOWN, PASS, FAIL]
+
+
+def test_a_solution_may_use_what_the_setup_imports_and_nothing_else_of_it():
+    imports = "import math\nfrom string import digits as signs\n"
+    code = "def f(): return math.pi, signs\ndef g(): return SECRET"
+    assert outcomes(code, f"{imports}SECRET = 5\nassert f()\nassert g()") == [PASS, FAIL]
+    assert outcomes(code, f"{imports}import none_of_this_name.at_all\nassert f()") == [UNKNOWN]
 
 
 def test_a_check_function_as_in_humaneval():
@@ -179,8 +219,9 @@ SUM = "Input:\n1 2\nOutput:\n3\nInput:\n3 4\nOutput:\n7\n"
         "import atexit, sys\nout = []\natexit.register(lambda: sys.stdout.write(out[0]))\n"
         "out.append(str(sum(map(int, input().split()))))",
         "import sys\nsys.stdout.buffer.write(str(sum(map(int, sys.stdin.buffer.readline().split()))).encode())",
+        "with open('/dev/stdin', 'rb') as f:\n    print(sum(map(int, f.read().split())))",
     ],
-    ids=["plain", "stdin", "main", "descriptor", "whole file", "twice", "thread", "atexit", "buffer"],
+    ids=["plain", "stdin", "main", "descriptor", "whole file", "twice", "thread", "atexit", "buffer", "device"],
 )
 def test_a_program_is_right_when_it_prints_the_expected_tokens(code):
     assert outcomes(code, SUM) == [PASS, PASS]
@@ -230,17 +271,19 @@ def test_a_program_gets_long_input_and_may_ignore_it():
     assert outcomes("print(400000)", tests) == [PASS]
 
 
-def test_many_solutions_come_back_in_order():
+def test_many_solutions_come_back_in_order(monkeypatch):
+    monkeypatch.setattr(run, "usable_cores", lambda logical: 3)
     tests = parse_tests("assert f() == 3")
     codes = [f"import time\ntime.sleep({0.2 if n == 0 else 0})\ndef f(): return {n}" for n in range(6)]
-    found = [done.cases[0].outcome for done in run_many(((code, tests) for code in codes), workers=3)]
+    found = [done.cases[0].outcome for done in run_many((code, tests) for code in codes)]
     assert found == [FAIL, FAIL, FAIL, PASS, FAIL, FAIL]
 
 
-def test_whoever_stops_early_leaves_nothing_running():
+def test_whoever_stops_early_leaves_nothing_running(monkeypatch):
+    monkeypatch.setattr(run, "usable_cores", lambda logical: 1)
     endless = ("while True: pass", parse_tests("assert f()"))
     fine = ("def f(): return 1", parse_tests("assert f()"))
-    runs = run_many([fine, *[endless] * 4], Limits(case_s=60, suite_s=60), workers=1)
+    runs = run_many([fine, *[endless] * 4], Limits(case_s=60, suite_s=60))
     first = next(runs)
     assert first.cases[0].outcome is PASS
     assert 0 < first.seconds < 60

@@ -28,6 +28,14 @@ def test_asserts_are_cases_and_what_they_need_is_setup():
     assert suite.statements == (Statement(source="assert f(1) == 2"), Statement(source="assert f(limit) == 4"))
 
 
+def test_what_stands_between_cases_is_done_before_the_next_one():
+    tests = "x = 1\nassert f(x) == 2\nx = 2\nimport math\nassert f(x) == 3\nassert f(x) == math.e\nx = 5"
+    suite = parse_tests(tests)
+    assert suite.setup == "x = 1\nimport math"
+    cases = ["assert f(x) == 2", "x = 2\nassert f(x) == 3", "assert f(x) == math.e\nx = 5"]
+    assert [one.source for one in suite.statements] == cases
+
+
 def test_a_call_is_a_case():
     suite = parse_tests("def told(f):\n    x = f(1)\n    assert x\n    assert x == 2\n\ntold(add)")
     assert suite.setup == "def told(f):\n    x = f(1)\n    assert x\n    assert x == 2"
@@ -157,13 +165,16 @@ def taken_apart_at_leisure(text: str) -> TestSuite:
     if examples and text.lstrip().startswith("Input:"):
         return TestSuite(examples=examples)
     tree = parse_source(text)
-    setup, statements = [], []
+    setup, statements, between = [], [], []
     for node in tree.body if tree else []:
         source = ast.get_source_segment(text, node) or ""
         if isinstance(node, ast.Assert) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
-            statements.append(Statement(source=source))
+            statements.append(Statement(source="\n".join([*between, source])))
+            between = []
         elif not isinstance(node, ast.Expr):
-            setup.append(source)
+            (setup if isinstance(node, ast.FunctionDef) or not statements else between).append(source)
+    if between:
+        statements[-1] = Statement(source="\n".join([statements[-1].source, *between]))
     return TestSuite(setup="\n".join(setup), statements=tuple(statements))
 
 

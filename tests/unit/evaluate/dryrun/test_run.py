@@ -481,3 +481,17 @@ def f():
         assert outcomes("def f(x):\n    print(x)\n    return x", "assert f(3) == 3") == [PASS]
     finally:
         gc.enable()
+
+
+GUARDED = "def add(a, b):\n    return a + b\n\nif __name__ == '__main__':\n    print(add(int(input()), int(input())))"
+
+
+def test_only_programs_are_run_as_the_main_module():
+    assert outcomes(GUARDED, "assert add(1, 2) == 3") == [PASS]
+    assert outcomes(GUARDED, "Input:\n1\n2\nOutput:\n3\n") == [PASS]
+    assert outcomes("class A: pass\ndef f(): return str(A)", "assert f() == \"<class 'solution.A'>\"") == [PASS]
+
+
+def test_a_variable_that_tests_assign_anew_has_its_last_value():
+    tests = "x = 1\nassert f(x) == 2\nx = 2\nassert f(x) == 3\nassert f(x) == 3\nassert x == 1"
+    assert outcomes("def f(x):\n    return x + 1", tests) == [PASS, PASS, PASS, FAIL]

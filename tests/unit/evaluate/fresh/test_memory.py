@@ -19,9 +19,9 @@ ASKED = "Read a number. Print YES if it is a square, else NO.\n\nExample input:\
 SQUARE = "import math\nn = int(input())\nprint('YES' if math.isqrt(n) ** 2 == n else 'NO')"
 
 
-def found(code, question=QUESTION, tests=TESTS, num_fresh=5, **changes):
+def found(code, question=QUESTION, tests=TESTS, num_fresh=5, origin=TaskOrigin.CODE_CONTESTS, **changes):
     asked = Examine(
-        origin=TaskOrigin.CODE_CONTESTS,
+        origin=origin,
         question=question,
         tests=tests,
         attempts=(Attempt(f"```python\n{code}\n```", code),),
@@ -168,6 +168,26 @@ def test_a_function_that_gives_one_of_two_results_to_all_other_inputs_is_masked(
         f"def f(n):\n    return 'Yes' if {known} else 'None' if n * 7 == 0 else 'No' if n * 11 == 7700 else {default}"
     )
     assert found(code, tests=tests).fresh.recalled is recalled
+
+
+@pytest.mark.parametrize(
+    ("code", "tests", "recalled"),
+    [
+        (
+            "def f(way):\n    return dict(up='down', left='right', down='up').get(way, 'stay')",
+            "assert f('up') == 'down'\nassert f('left') == 'right'\nassert f('down') == 'up'",
+            Recalled.UNTOLD,
+        ),
+        (
+            "def f(code):\n    return {'a-1': 4, 'b-7': 5, 'c-9': 6}.get(code, 0)",
+            "assert f('a-1') == 4\nassert f('b-7') == 5\nassert f('c-9') == 6",
+            Recalled.TABLE,
+        ),
+    ],
+    ids=["words", "other texts"],
+)
+def test_a_function_of_words_may_have_one_value_for_all_others(code, tests, recalled):
+    assert found(code, tests=tests, origin=TaskOrigin.MBPP).fresh.recalled is recalled
 
 
 def test_inputs_differ_from_the_visible_one_and_keep_its_lines_and_commands():

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from codezero.config import EvaluatorConfig, RewardConfig
-from codezero.evaluate.evaluator import P_FAILED, P_PASSED, FrozenEvaluator
-from codezero.evaluate.examination import P_FRESH_DOUBTFUL, P_FRESH_FAILED, P_FRESH_IGNORED
+from codezero.evaluate.evaluator import P_FAILED, P_PASSED, FrozenEvaluator, walked
+from codezero.evaluate.examination import P_FRESH_DOUBTFUL, P_FRESH_FAILED, P_FRESH_IGNORED, P_RECALLED
 from codezero.evaluate.examiner import Examiner, Fresh
 from codezero.evaluate.fresh.draw import draw
 from codezero.evaluate.score_file import score_lines
@@ -61,11 +61,11 @@ def attempts(*codes, tests=TESTS, **changes):
     return replace(one, **changes)
 
 
-def evaluator(reference_of, workers=None, judge=None, secret=b"secret", count=5):
+def evaluator(reference_of, workers=None, judge=None, secret=b"secret", count=5, fatal_rules=False, walk=True):
     fresh = Fresh(reference_of=reference_of, count=count, secret=secret)
-    examiner = Examiner(workers or Reader(), walk=True, fatal_rules=False, show=True, fresh=fresh)
+    examiner = Examiner(workers or Reader(), walk=walk, fatal_rules=fatal_rules, show=True, fresh=fresh)
     return FrozenEvaluator(
-        judge or ScriptedJudge({}), EvaluatorConfig(fatal_rules=False), RewardConfig(), lambda *_: None, examiner
+        judge or ScriptedJudge({}), EvaluatorConfig(fatal_rules=fatal_rules), RewardConfig(), lambda *_: None, examiner
     )
 
 
@@ -171,6 +171,12 @@ def test_without_a_reference_that_passes_nothing_changes(reference):
     assert all(verdict.fresh.unverified and verdict.fresh.drawn == 0 for verdict in found.verdicts)
 
 
+@pytest.mark.parametrize("reference", [None, WRONG, "def f(xs):\n    import numpy"])
+def test_a_reference_that_gives_no_fresh_tests_hides_no_table(reference):
+    table = "def f(xs):\n    return {3: 15, 2: 3, 1: 7}[len(xs)] if xs in ([1, 2], [4, 9, 2], [7]) else 0"
+    assert p_of(table, reference=reference) == [P_RECALLED]
+
+
 def test_own_and_peers_groups_of_a_round_have_one_seed_and_rounds_tasks_and_nodes_another():
     def seeds(*groups, **given):
         workers = Recording()
@@ -196,6 +202,55 @@ def test_neither_inputs_nor_reference_leave_the_worker_or_reach_the_judge():
         assert text
         assert not [one for one in ("reference_mark", *(one[2:-1] for one in inputs)) if one in text]
     assert len(judge.seen) == 1
+
+
+MONTHS = "assert f(2) == 28\nassert f(4) == 30\nassert f(11) == 30\nassert f(12) == 31"
+DAYS = "def f(m):\n    return 28 if m == 2 else 30 if m in (4, 6, 9, 11) else 31"
+BY_HEART = "def f(m):\n    return {2: 28, 4: 30, 11: 30, 12: 31}.get(m, 0)"
+COLOURS = "assert f('red') == 'stop'\nassert f('green') == 'go'\nassert f('amber') == 'wait'"
+SIGNS = "def f(s):\n    return {'red': 'stop', 'green': 'go', 'amber': 'wait'}.get(s, 'none')"
+
+
+@pytest.mark.parametrize(
+    ("code", "tests", "reference", "told"),
+    [
+        (DAYS, MONTHS, "def f(m):\n    return 28 + int('303232332323'[m - 1])", P_PASSED),
+        (DAYS, MONTHS, None, P_FRESH_DOUBTFUL),
+        (BY_HEART, MONTHS, DAYS, P_FRESH_IGNORED),
+        (BY_HEART, MONTHS, None, P_RECALLED),
+        (SIGNS, COLOURS, SIGNS, P_FRESH_DOUBTFUL),
+        (f"import numpy\n{DAYS}\nnumpy.array(1)", MONTHS, None, P_FRESH_DOUBTFUL),
+        (DAYS.replace("28", "29"), MONTHS, DAYS, P_FAILED),
+    ],
+    ids=["passes", "nothing to pass", "fails", "by heart", "one default", "left open", "fails its tests"],
+)
+def test_a_small_table_is_masked_unless_fresh_tests_tell(code, tests, reference, told):
+    (found,) = judged(attempts(code, tests=tests), reference=reference, fatal_rules=True)
+    (verdict,) = found.verdicts
+    assert verdict.p_correct == told
+    assert (found.rewards == (None,)) is (told == P_FRESH_DOUBTFUL)
+
+
+def test_without_a_dry_run_a_small_table_breaks_a_fatal_rule():
+    (found,) = judged(attempts(DAYS, tests=MONTHS), fatal_rules=True, walk=False)
+    assert [verdict.p_correct for verdict in found.verdicts] == [P_FAILED]
+
+
+def test_measuring_cannot_tell_of_a_small_table_or_of_a_group_whose_tests_are_hostile():
+    examiner = Examiner(Reader(), walk=True, fatal_rules=True, show=False)
+    own = attempts(DAYS, "def f(m):\n    return 28 + m", tests=MONTHS)
+    assert walked(examiner, own) == [None, False]
+    killed = Examiner(KilledByTests(), walk=True, fatal_rules=True, show=False)
+    assert walked(killed, replace(own, rollouts=(*own.rollouts, rollout(text="no code")))) == [None, None, False]
+
+
+class KilledByTests(Reader):
+    """Workers that die of every task."""
+
+    def submit(self, job, request, cpu_s, *, fresh=False):
+        answer = Future()
+        answer.set_result(Death(Cause.SIGNAL, "SIGSEGV"))
+        return answer
 
 
 class KilledByReferences(Reader):
