@@ -9,6 +9,7 @@ from codezero.ledger.board import read_shared
 from codezero.views.web.solutions import GROUPS_A_PAGE
 from tests.browser.conftest import serving, wrong_in
 from tests.browser.payloads import PAYLOADS
+from tests.processes import wait_until
 from tests.swarm_folder import add_round, ledger, proposer, scored_group, solver
 
 BENIGN = "plain"
@@ -152,6 +153,6 @@ def test_even_a_script_that_got_into_the_page_would_not_run(tmp_path, visit):
         page = visit(f"{site}/?node=node-1")
         page.evaluate("document.getElementById('main').innerHTML = '<img src=/nope onerror=\"window.ran = 1\">'")
         page.evaluate("const s = document.createElement('script'); s.text = 'window.ran = 1'; document.body.append(s)")
-        page.wait_for_function("seen.length >= 2")
+        wait_until(lambda: page.evaluate("seen.length") >= 2, 30)  # the policy forbids Playwright's own waiting
         assert page.evaluate("window.ran") is None
         assert all(one.startswith(("csp", "error")) for one in page.evaluate("seen"))

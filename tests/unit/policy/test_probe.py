@@ -216,7 +216,7 @@ def played(folder, model, *settings):
         ]
     )
     with ExitStack() as stack:
-        node = Node(config, HubTokens(), begin(config, SOLVER, Console(io.StringIO()), stack))
+        node = Node(config, HubTokens(), None, begin(config, SOLVER, Console(io.StringIO()), stack))
         node.run()
         node.finish()
     return CheckpointStore(folder / "state" / "checkpoints").load_latest()
