@@ -114,7 +114,7 @@ def recalled_by(
     """Returns whether a program that passes its tests seems to contain their answers, by its values for `count` similar
     inputs, without a reference. It does if it gives one value for all of these and several for the visible inputs, as a
     table with a default does; not if the value is a boolean, which right functions give too. It is UNTOLD if the value
-    is one of just two for the visible inputs, such as 'Yes' and 'No', or all arguments are words, such as names of
+    is one of just two for the visible inputs, such as 'Yes' and 'No', or all inputs have words, such as names of
     months, for whose mutants a right function has a default too. `seconds` are of processor time."""
     ends = process_time() + seconds
     alike = _alike(suite, functions)
@@ -131,8 +131,8 @@ def recalled_by(
     shown = set(map(repr, visible.values()))
     if len(set(map(repr, values))) != 1 or len(shown) == 1 or isinstance(values[0], bool):
         return Recalled.NONE
-    are_words = all(isinstance(value, str) and value.isalpha() for one in inputs for value in one)
-    return Recalled.UNTOLD if are_words or (len(shown) == 2 and repr(values[0]) in shown) else Recalled.TABLE
+    have_words = all(any(isinstance(value, str) and value.isalpha() for value in one) for one in inputs)
+    return Recalled.UNTOLD if have_words or (len(shown) == 2 and repr(values[0]) in shown) else Recalled.TABLE
 
 
 def asked_like(suite: TestSuite, functions: Collection[str], *, seed: bytes, count: int, seconds: float) -> list[str]:

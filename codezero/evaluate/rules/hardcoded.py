@@ -69,6 +69,7 @@ def hardcoded(solution: Solution) -> RuleScore | None:
             by_row.setdefault((key, case.answer), set()).add(i)
     nodes = reached(solution)
     tested = {n for call, _ in solution.asked.pairs for a in _arguments(call) for n in _spellings(a, literals)}
+    tested.update(key for key, _ in by_row)  # with the tuples of all arguments
     for line, rows, is_chain in tables(nodes, literals):
         hits = [found for row in rows if (found := by_row.get(row))]
         found = {i for hit in hits for i in hit if not is_chain or cases[i].is_telling or not cases[i].is_boolean}
