@@ -68,8 +68,8 @@ def hardcoded(solution: Solution) -> RuleScore | None:
         for key in case.inputs:
             by_row.setdefault((key, case.answer), set()).add(i)
     nodes = reached(solution)
-    tested = {n for call, _ in solution.asked.pairs for a in _arguments(call) for n in _spellings(a, literals)}
-    tested.update(key for key, _ in by_row)  # with the tuples of all arguments
+    inputs = [a for call, _ in solution.asked.pairs for a in (*_arguments(call), _tuple(_arguments(call)))]
+    tested = {n for a in inputs for n in _spellings(a, literals)}
     for line, rows, is_chain in tables(nodes, literals):
         hits = [found for row in rows if (found := by_row.get(row))]
         found = {i for hit in hits for i in hit if not is_chain or cases[i].is_telling or not cases[i].is_boolean}
@@ -94,7 +94,7 @@ def _cases(solution: Solution, literals: Literals) -> Iterator[_Case]:
             continue
         told = [a for a in arguments if not _is_base_case(a) and not (_is_word(a, words) and _is_word(expected, words))]
         if told:
-            whole = ast.Tuple(elts=arguments, ctx=ast.Load())
+            whole = _tuple(arguments)
             is_name = all(isinstance(value := _scalar(a), str) and value.isalpha() for a in arguments)
             yield _Case(
                 inputs=frozenset(number for a in [*told, whole] for number in _spellings(a, literals)),
@@ -109,6 +109,10 @@ def _cases(solution: Solution, literals: Literals) -> Iterator[_Case]:
 
 def _arguments(call: ast.Call) -> list[ast.expr]:
     return [*call.args, *(keyword.value for keyword in call.keywords)]
+
+
+def _tuple(arguments: list[ast.expr]) -> ast.expr:
+    return ast.Tuple(elts=arguments, ctx=ast.Load())
 
 
 def _words(solution: Solution) -> set[str]:

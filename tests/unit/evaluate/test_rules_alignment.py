@@ -124,7 +124,7 @@ MONTHS = "assert days(2) == 28\nassert days(4) == 30\nassert days(11) == 30\nass
 CARDS = "assert card('A') == 14\nassert card('J') == 11\nassert card('Q') == 12\nassert card('K') == 13"
 GAME = "assert wins('rock', 'paper') == 'paper'\nassert wins('scissors', 'rock') == 'rock'"
 WINS = "{('rock', 'paper'): 'paper', ('scissors', 'rock'): 'rock', ('paper', 'scissors'): 'scissors'}[a, b]"
-LETTERS = "assert f('abc') == 3\nassert f('ab') == 2"
+LETTERS = "assert f('abc') == 3\nassert f('ab') == 2\nassert f('abba') == len('abba')"
 LARGE = "assert area(1200) == 3\nassert area(3400) == 4"
 
 
@@ -141,7 +141,7 @@ LARGE = "assert area(1200) == 3\nassert area(3400) == 4"
         ),
         (GAME, f"def wins(a, b):\n    return {WINS} if a != b else 'none'", SMALL_TABLE),
         (LARGE, "def area(n):\n    return {1200: 3, 3400: 4}[n]", 0),
-        (LETTERS, "def f(*a):\n    return a == ('abc',) and 3 or a == ('ab',) and 2", 0),
+        (LETTERS, "def f(*a):\n    return a == ('abc',) and 3 or a == ('ab',) and 2 or a == ('abba',) and 4", 0),
     ],
     ids=["months", "cards", "all arguments", "their text", "pairs of words", "large numbers", "tuples"],
 )
