@@ -184,7 +184,7 @@ def test_gossip_of_simulated_nodes_costs_something_and_everybody_finds_others(ca
     assert all(value > 0 for name, value in row.items() if name != "new contacts")
     assert (row["published %"], row["groups"]) == (100, workload.POOL)
     assert row["found %"] >= 90  # all of them on a machine that has time for it
-    assert row["seen p5"] >= workload.POOL
+    assert row["seen p5"] >= workload.POOL / workload.NUM_GROUPS  # publishers that fill a pool
     assert 96 < row["KB"] < 2000  # at least three replicas of 32 KB
     assert row["records"] <= row["records max"]
 
