@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
+import select
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -33,8 +36,11 @@ from codezero.errors import OUTAGE, CodezeroError, is_outage
 from codezero.runtime.logs import log_end
 from codezero.runtime.stop import stop_with_parent
 
+STDOUT = 1
 BUG = 70
 """The exit code EX_SOFTWARE of sysexits.h."""
+UNREAD = 128 + signal.SIGPIPE
+"""The exit code a shell gives to a program whose output nobody reads any more."""
 _RUN_EXAMPLES = """\
 examples:
   codezero run preset=local                        train alone: no hub, no account, no chain
@@ -48,8 +54,8 @@ examples:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code: 0 if done or stopped by the user, 1 for an error printed in one line,
-    70 (`BUG`) for any other, printed with its traceback; a command that runs until it is stopped returns 75 (`OUTAGE`)
-    for an error that may pass by itself."""
+    70 (`BUG`) for any other, printed with its traceback, 141 (`UNREAD`) if what read its output has ended; a command
+    that runs until it is stopped returns 75 (`OUTAGE`) for an error that may pass by itself."""
     parser = _parser()
     options, rest = parser.parse_known_args(arguments)
     # argparse takes one run of positionals only; settings may also follow an option, as in --rounds 3 key=value.
@@ -60,7 +66,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if getattr(options, "stop_with_parent", False):
         stop_with_parent()
     try:
-        return int(options.command(options) or 0)
+        code = int(options.command(options) or 0)
+        sys.stdout.flush()
+        return code
     except CodezeroError as error:
         print(f"error: {error}", file=sys.stderr)
         log_end(error)
@@ -68,9 +76,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 0
     except Exception as error:  # the outermost boundary: launchers restart after BUG, but 1 says it would fail again
+        if isinstance(error, BrokenPipeError) and _output_is_unread():
+            return UNREAD
         traceback.print_exc()
         log_end(error)
         return BUG
+
+
+def _output_is_unread() -> bool:
+    """Says if what read the output has ended, as `head` does after ten lines; Python then tries no more at exit."""
+    output = select.poll()
+    output.register(STDOUT, 0)  # its errors are told whatever is asked for
+    if not output.poll(0):
+        return False
+    os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT)
+    return True
 
 
 def _parser() -> argparse.ArgumentParser:

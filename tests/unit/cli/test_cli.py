@@ -1,5 +1,6 @@
 import errno
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -46,6 +47,15 @@ def test_the_version_is_told(capsys):
     with pytest.raises(SystemExit):
         main(["--version"])
     assert capsys.readouterr().out.startswith("codezero 0.")
+
+
+def test_output_that_nobody_reads_any_more_ends_a_command_without_a_word(tmp_path):
+    read, write = os.pipe()
+    os.close(read)
+    with open(write, "wb") as pipe:
+        command = [sys.executable, "-m", "codezero", "models", "list", "--cache-dir", str(tmp_path)]
+        done = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
 
 
 def test_a_mistake_is_one_line_on_stderr_and_exit_code_1(capsys):
