@@ -33,6 +33,7 @@ from codezero.cli import (
 from codezero.cli.options import add_command, add_stop_with_parent, heavy_imports
 from codezero.config import checkout
 from codezero.errors import OUTAGE, CodezeroError, is_outage
+from codezero.runtime.console import printable
 from codezero.runtime.logs import log_end
 from codezero.runtime.stop import stop_with_parent
 
@@ -70,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except CodezeroError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {printable(str(error))}", file=sys.stderr)
         log_end(error)
         return OUTAGE if is_outage(error) and "stop_with_parent" in options else 1
     except KeyboardInterrupt:

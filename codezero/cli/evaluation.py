@@ -93,7 +93,7 @@ def _eval(options: argparse.Namespace) -> int:
     from codezero.harness.report import table
     from codezero.runtime.console import printable
 
-    print(printable(table(summary)))
+    print("\n".join(map(printable, table(summary).split("\n"))))
     if options.json:
         with told_as(StateError, f"cannot write {options.json}", "give another --json"):
             Path(options.json).expanduser().write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")

@@ -190,7 +190,8 @@ class Examiner:
     def _alone(self, one: _Group, attempt: Attempt, death: Death) -> ExaminationReply | Death:
         """Examines one attempt; a second time without a dry run if its worker dies and that may not be its fault."""
         answer = _whole(self._ask(one, (attempt,), fresh=True), 1)
-        if isinstance(answer, Death) and not (answer.by_itself and death.by_itself):
+        has_dry_run = not one.group.task.environment
+        if has_dry_run and isinstance(answer, Death) and not (answer.by_itself and death.by_itself):
             answer = _whole(self._ask(one, (attempt,), fresh=True, walk=False), 1)
         return answer
 

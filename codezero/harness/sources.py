@@ -96,9 +96,4 @@ def _hub_rows(dataset: Dataset, split: str) -> Iterator[object]:
         return iter(load_dataset(dataset.hub_id, dataset.config, split=split, streaming=True))
 
     rows = hub.within(hub.OPEN_LIMIT_S, f"opening {dataset.hub_id}", open_rows)
-    end = object()
-    while True:
-        row = hub.within(hub.ROW_LIMIT_S, f"reading {dataset.hub_id}", lambda: next(rows, end))
-        if row is end:
-            return
-        yield row
+    yield from hub.limited(rows, f"reading {dataset.hub_id}")

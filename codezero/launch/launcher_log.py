@@ -34,7 +34,7 @@ class LoggedConsole(Console):
         self._early.clear()
 
     def _log(self, text: str) -> None:
-        line = f"{utc()} {printable(text)}".replace("\n", "\\n") + "\n"
+        line = f"{utc()} {printable(text)}\n"
         if self._path is not None:
             self._append(line)
         elif len(self._early) < MAX_EARLY:

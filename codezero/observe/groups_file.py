@@ -1,5 +1,5 @@
 """The tasks, solutions and verdicts of rounds as JSON, one round per line, to inspect solutions and the reasons of
-their verdicts. Only two files of bounded size are kept.
+their verdicts. Of a run only two files of bounded size are kept.
 
 All text in them is untrusted: it comes from models, datasets and peers.
 """

@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import fmean
 
 from codezero import __version__
 from codezero.config import TrainMethod
 from codezero.identity.names import animal_name
 from codezero.llm import catalogue
+from codezero.llm.store import HUB_ID
 from codezero.reports import RoundReport
 
 TAGS = ("rl-swarm", "grpo", "gensyn")
@@ -52,7 +54,7 @@ def facts(model_name: str, method: TrainMethod, peer_id: str) -> NodeFacts:
     if known is not None:
         base, licence, name = known.base, known.licence.lower(), known.name
     else:
-        is_hub_id = re.fullmatch(r"[\w-][\w.-]*/[\w.-]+", model_name, re.ASCII) is not None
+        is_hub_id = HUB_ID.fullmatch(model_name) and not Path(model_name).expanduser().is_dir()
         base, licence, name = model_name if is_hub_id else "", "", model_name.rstrip("/").rpartition("/")[2]
     # The hub permits no "--" or ".." in a name, and neither "-" nor "." at its ends.
     plain = re.sub(r"[-.]*([-.])", r"\1", re.sub(r"[^A-Za-z0-9._-]", "-", name)).strip("-.") or "model"

@@ -71,8 +71,8 @@ def make_task_source(config: TasksConfig, seed: int) -> Mixture:
     Local files are read whole; the hub is asked only if a dataset without a path has a weight. If it does not provide a
     dataset, the built-in problems take over its share (`fallback`) and one warning says so.
 
-    Raises TaskError if a file is missing, unreadable or without a usable row, a split is unknown, or there is neither
-    hub nor fallback; or an environment cannot be loaded.
+    Raises TaskError if a file is missing, unreadable or without a usable row, a split is unknown, or an
+    environment cannot be loaded; HubUnreachable if there is neither hub nor fallback.
     """
     skipped: Counter[str] = Counter()
     withheld = Withheld(load_problems())
@@ -161,12 +161,12 @@ def _hub_trouble() -> HubUnreachable | None:
 
 
 def _report_lost(lost: dict[str, HubUnreachable], fallback: bool) -> None:
-    """Logs one warning that the built-in problems stand in. Raises TaskError instead if they may not (`fallback`)."""
+    """Logs one warning that the built-in problems stand in. Raises HubUnreachable if they may not (`fallback`)."""
     reasons = "; ".join(dict.fromkeys(str(error) for error in lost.values()))
     names = " and ".join(lost)
     if not fallback:
         paths = " ".join(f"tasks.{name}.path=FILE" for name in lost)
-        raise TaskError(f"{names} cannot be loaded from the hub: {reasons}. Give {paths}, or tasks=builtin")
+        raise HubUnreachable(f"{names} cannot be loaded from the hub: {reasons}. Give {paths}, or tasks=builtin")
     logger.warning(
         "%s cannot be loaded from the hub: %s. Drawing built-in problems instead, until the next start; give %s to "
         "draw from a file",

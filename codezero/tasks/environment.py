@@ -43,10 +43,10 @@ def load_environments(modules: Mapping[str, str]) -> dict[str, Environment]:
 def _load(module: str) -> Environment:
     try:
         found = importlib.import_module(module)
-    except ImportError as error:
-        raise TaskError(
-            f"tasks.modules: {module} cannot be imported ({error}): start in its folder, or put that on PYTHONPATH"
-        ) from error
+    except ModuleNotFoundError as error:
+        itself = f"{module}.".startswith(f"{error.name}.")
+        advice = "start in its folder, or put that on PYTHONPATH" if itself else "install what it imports"
+        raise TaskError(f"tasks.modules: {module} cannot be imported ({error}): {advice}") from error
     except Exception as error:
         raise TaskError(f"tasks.modules: {module} cannot be imported ({_said(error)}): mend the module") from error
     lacks = [name for name in ("SYSTEM", "tasks", "score") if not hasattr(found, name)]
@@ -74,12 +74,12 @@ def environment_source(name: str, environment: Environment, seed: int, skipped: 
 
     def to_task(row: object) -> Task:
         if not isinstance(row, tuple) or len(row) != 2:
-            raise BadRow(f"{name}: task is not a question and an answer")
-        question, answer = (checked_text(part, f"{name}: text", MAX_DESCRIPTION_CHARS) for part in row)
+            raise BadRow("task is not a question and an answer")
+        question, answer = (checked_text(part, "text", MAX_DESCRIPTION_CHARS) for part in row)
         return Task(origin=TaskOrigin.ENVIRONMENT, question=question, tests=answer, environment=name)
 
     try:
         to_task(next(rows_of_epoch(0), None))
     except BadRow as error:
-        raise TaskError(f"tasks.modules: {error}: tasks(seed) has to yield pairs of texts") from error
-    return StreamSource(name, f"tasks of {name}", rows_of_epoch, to_task, skipped)
+        raise TaskError(f"tasks.modules: {name}: {error}: tasks(seed) has to yield pairs of texts") from error
+    return StreamSource(name, f"tasks of {name}", rows_of_epoch, to_task, skipped, passes_differ=True)

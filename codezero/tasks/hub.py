@@ -40,6 +40,8 @@ Result = TypeVar("Result")
 class HubUnreachable(TaskError):
     """The hub, or a dataset on it, is not available now; the built-in problems may stand in."""
 
+    may_pass = True
+
 
 def check_reachable(limit_s: float = PROBE_LIMIT_S) -> None:
     """Asks the hub for its front page, once. Any answer will do. Raises HubUnreachable within about `limit_s` s."""
@@ -87,7 +89,7 @@ def open_dataset(
         rng = random.Random(f"{seed}/{hub_id}/{epoch}")
         files = sorted(range(dataset.num_shards), key=lambda _: rng.random())
         rows = itertools.chain.from_iterable(dataset.shard(len(files), index) for index in files)
-        return _limited(shuffled(rows, rng), f"reading {hub_id}")
+        return limited(shuffled(rows, rng), f"reading {hub_id}")
 
     return rows_of_epoch
 
@@ -125,7 +127,8 @@ def _text_bytes(value: object) -> int:
     return sum(map(_text_bytes, value)) if isinstance(value, list) else len(value) if isinstance(value, str) else 0
 
 
-def _limited(rows: Iterator[object], doing: str) -> Iterator[object]:
+def limited(rows: Iterator[object], doing: str) -> Iterator[object]:
+    """Yields the rows, each within ROW_LIMIT_S. Raises HubUnreachable."""
     while True:
         row = within(ROW_LIMIT_S, doing, lambda: next(rows, _End))
         if row is _End:

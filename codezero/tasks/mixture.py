@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import random
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from codezero.types import ScoredGroup, Task
 logger = logging.getLogger(__name__)
 
 Source = ListSource | StreamSource | Informative
+AWAY_S = 1800.0
+"""Seconds until a source that broke off is asked again; where nothing answers, asking takes a tenth of that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +48,8 @@ class Mixture:
         skipped: Counter[str] | None = None,
         withheld: Withheld | None = None,
     ) -> None:
-        """At least one weight is above 0. `fallback` replaces a source that breaks off while the node runs; `skipped`
-        counts rows by reason. The sources add to `skipped` and `withheld` too."""
+        """At least one weight is above 0. `fallback` stands in for a source that breaks off while the node runs;
+        `skipped` counts rows by reason. The sources add to `skipped` and `withheld` too."""
         self.withheld = withheld if withheld is not None else Withheld()
         """Solutions and further tests of the tasks."""
         self._seed = seed
@@ -58,6 +61,7 @@ class Mixture:
         if fallback is not None:
             self._sources.setdefault(fallback.name, fallback)
             self._weights.setdefault(fallback.name, 0.0)
+        self._away_until: dict[str, float] = {}
         # Positions of sources that are missing in this run (weight 0, or no hub), kept for a run that has them again.
         self._parked: dict[str, Any] = {}
 
@@ -71,20 +75,30 @@ class Mixture:
     def _next_task(self) -> Task:
         name = self._pick()
         self._num_drawn += 1
-        try:
+        if self._fallback is None:
             return self._sources[name].next_task()
-        except HubUnreachable as error:
-            if self._fallback is None:
-                raise
+        if time.monotonic() >= self._away_until.get(name, 0.0):
+            try:
+                task = self._sources[name].next_task()
+            except HubUnreachable as error:
+                self._set_away(name, error)
+            else:
+                if self._away_until.pop(name, None) is not None:
+                    logger.info("%s is there again", name)
+                return task
+        return self._fallback.next_task()
+
+    def _set_away(self, name: str, error: HubUnreachable) -> None:
+        if name not in self._away_until:
             logger.warning(
-                "%s: %s; drawing built-in problems in its place until the next start. Nothing has to be done; "
-                "tasks.%s.path=FILE needs no hub",
+                "%s: %s; drawing built-in problems in its place. Nothing has to be done: it is tried again every %.0f "
+                "minutes; tasks.%s.path=FILE needs no hub",
                 name,
                 error,
+                AWAY_S / 60,
                 name,
             )
-            self._weights[self._fallback.name] += self._weights.pop(name)
-            return self._fallback.next_task()
+        self._away_until[name] = time.monotonic() + AWAY_S
 
     def _pick(self) -> str:
         rng = random.Random(f"{self._seed}/{self._num_drawn}")

@@ -34,13 +34,15 @@ def read_rows(path: Path, columns: Sequence[str]) -> Iterator[object]:
 
     Raises TaskError if the file is missing, empty, not readable, of another kind, or a damaged parquet file.
     """
-    if not path.exists():
-        raise TaskError(f"{path} does not exist: give the path of a .jsonl or .parquet file")
-    if not path.is_file():
-        raise TaskError(f"{path} is not a file: give the path of one .jsonl or .parquet file")
-    if path.suffix not in (".jsonl", ".parquet"):
-        raise TaskError(f"{path} ends in '{path.suffix}': give a .jsonl or .parquet file in the dataset's own schema")
     try:
+        if not path.exists():
+            raise TaskError(f"{path} does not exist: give the path of a .jsonl or .parquet file")
+        if not path.is_file():
+            raise TaskError(f"{path} is not a file: give the path of one .jsonl or .parquet file")
+        if path.suffix not in (".jsonl", ".parquet"):
+            raise TaskError(
+                f"{path} ends in '{path.suffix}': give a .jsonl or .parquet file in the dataset's own schema"
+            )
         if path.stat().st_size == 0:
             raise TaskError(f"{path} is empty (0 bytes): download it again or give another file")
         yield from _parquet_rows(path, columns) if path.suffix == ".parquet" else _json_rows(path)

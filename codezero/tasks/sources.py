@@ -94,13 +94,17 @@ class StreamSource:
         rows_of_epoch: Callable[[int], Iterator[object]],
         to_task: Callable[[object], Task],
         skipped: Counter[str],
+        *,
+        passes_differ: bool = False,
     ) -> None:
-        """`rows` names what is streamed; skipped rows are counted by reason in `skipped`."""
+        """`rows` names what is streamed; skipped rows are counted by reason in `skipped`. `passes_differ` if each epoch
+        has other tasks, not the same ones in another order."""
         self.name = name
         self._rows = rows
         self._rows_of_epoch = rows_of_epoch
         self._to_task = to_task
         self._skipped = skipped
+        self._passes_differ = passes_differ
         self._epoch = 0
         self._cursor = 0
         self._num_usable = 0
@@ -127,8 +131,10 @@ class StreamSource:
     def find(self, names: Collection[str]) -> Iterator[Task]:
         """Yields the tasks drawn before whose `id_of` is among `names`, read again. Raises HubUnreachable."""
         left = set(names)
-        for epoch, num_rows in ((self._epoch, self._cursor), (self._epoch - 1, None)):
-            if left and epoch >= 0:
+        first = 0 if self._passes_differ else max(self._epoch - 1, 0)
+        for epoch in range(self._epoch, first - 1, -1):
+            if left:
+                num_rows = self._cursor if epoch == self._epoch else None
                 for task in self._usable(itertools.islice(self._rows_of_epoch(epoch), num_rows)):
                     if id_of(task) in left:
                         left.remove(id_of(task))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 
 from codezero.prompts import second_attempt
 from codezero.reports import SolverReport
@@ -55,9 +56,10 @@ class LearningSolver:
         return self._candidates.judge(self._candidates.solve(problems, questions)) if problems else []
 
     def learn(self, first: Sequence[Attempted], second: Sequence[Attempted]) -> SolverReport:
-        """Makes one update from all attempts. Raises TrainingError."""
+        """Makes one update from all attempts, which the present weights have sampled. Raises TrainingError."""
+        version = self.learner.policy_version
         with self._weights():
-            update = self.learner.step([_scored(one) for one in (*first, *second)])
+            update = self.learner.step([_scored(one, version) for one in (*first, *second)])
         return SolverReport(
             num_attempts=sum(len(one.verdicts) for one in first),
             right=_share_right(first),
@@ -80,10 +82,10 @@ class LearningSolver:
         return [(case, reason) for case, outcome, reason in results if outcome is CaseOutcome.FAIL]
 
 
-def _scored(one: Attempted) -> ScoredGroup:
+def _scored(one: Attempted, policy_version: int) -> ScoredGroup:
     """Returns the group with its rewards; attempts that cannot be told right or wrong are masked."""
     return ScoredGroup(
-        group=one.group,
+        group=replace(one.group, policy_version=policy_version),
         verdicts=tuple(Verdict(outcome=Outcome.UNSURE if right is None else Outcome.JUDGED) for right in one.verdicts),
         rewards=tuple(
             None if right is None else Reward(total=float(right), parts={"correct": float(right)})

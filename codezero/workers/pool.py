@@ -52,6 +52,8 @@ class Workers:
         for one in self._all:
             self._idle.put(one)
         self._threads = ThreadPoolExecutor(size, "workers")
+        self._told: set[str] = set()
+        """The places of errors that a warning has named."""
         try:
             self._all[0].wait_until_ready()
         except BaseException:
@@ -103,14 +105,21 @@ class Workers:
         if reply.out_of_memory:
             return Death(Cause.MEMORY)
         if reply.error:
-            logger.warning(
-                "a worker could not do its job %s: %s. Nothing has to be done, it costs one text its answer; please "
-                "report it",
-                job.name,
-                ascii(reply.error)[1:-1],
-            )
+            self._tell(job.name, reply.error)
             return Death(Cause.ERROR, reply.error)
         try:
             return job.answers.decode(reply.answer)
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
             return Death(Cause.GARBLED, str(error)[:200])
+
+    def _tell(self, job: str, error: str) -> None:
+        """Warns of an error in a worker, of each place in the code once."""
+        place = f"{job}: {error.partition(': ')[0]}"
+        if place not in self._told:
+            self._told.add(place)
+            logger.warning(
+                "a worker could not do its job %s: %s. That text gets no answer. Mend the module if it is yours; else "
+                "nothing has to be done, and please report it. Said once for each place",
+                job,
+                ascii(error)[1:-1],
+            )

@@ -92,9 +92,11 @@ class WorkerProcess:
                 ", ".join(last) or (hello.detail if isinstance(hello, Death) else "it sent an unexpected message")
             )[1:-1]
             self.end()
+            also = ", and that tasks.modules can be imported in the folder / and without environment variables"
             raise WorkerError(
                 f"the worker process that reads other nodes' code does not start ({reason[:300]}): check that "
                 f"{sys.executable} runs, and that the machine has memory and processes to spare (ulimit -v, -u)"
+                f"{also if self._modules else ''}"
             )
         self._complaints.close()
         self._is_ready = True

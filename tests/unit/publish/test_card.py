@@ -67,8 +67,11 @@ def test_a_whole_models_card():
     assert "4-bit" in text
 
 
-def test_an_adapters_card_of_a_model_in_a_folder_keeps_the_folder_to_itself():
-    front, text = front_of(card(facts("/home/somebody/own", TrainMethod.lora, PEER_ID), [report(1)]))
+@pytest.mark.parametrize("name", ["/home/somebody/own", "somebody/own"])
+def test_an_adapters_card_of_a_model_in_a_folder_keeps_the_folder_to_itself(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "somebody" / "own").mkdir(parents=True)
+    front, text = front_of(card(facts(name, TrainMethod.lora, PEER_ID), [report(1)]))
     assert front == {
         "library_name": "peft",
         "pipeline_tag": "text-generation",

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from codezero.config import BuiltinConfig, DatasetConfig, TasksConfig
-from codezero.errors import TaskError
+from codezero.errors import TaskError, is_outage
 from codezero.tasks import build
 from codezero.tasks.build import local_questions, make_task_source
 from codezero.tasks.hub import HubUnreachable
@@ -73,8 +73,9 @@ def test_without_hub_the_builtin_problems_stand_in_with_one_warning(no_hub, capl
 
 
 def test_without_hub_and_fallback_the_error_says_what_to_do(no_hub):
-    with pytest.raises(TaskError, match=r"Give tasks.code_contests.path=FILE, or tasks=builtin"):
+    with pytest.raises(TaskError, match=r"Give tasks.code_contests.path=FILE, or tasks=builtin") as found:
         make_task_source(only_contests(None), seed=0)
+    assert is_outage(found.value)  # a launcher tries again
 
 
 def test_file_needs_no_hub(no_hub, tmp_path):

@@ -15,6 +15,7 @@ from codezero.evaluate.evaluator import FrozenEvaluator
 from codezero.evaluate.examiner import Examiner
 from codezero.tasks import reasoning_gym
 from codezero.tasks.build import make_task_source
+from codezero.tasks.withheld import id_of
 from codezero.types import Outcome, Refusal, Task, TaskOrigin
 from codezero.workers import Workers
 from tests.builders import group, rollout
@@ -82,6 +83,15 @@ def test_an_environment_goes_on_where_it_was_and_has_other_tasks_in_its_next_pas
     assert one_pass.draw(60) != one_pass.draw(60)
 
 
+def test_candidates_of_any_earlier_pass_are_found_again(here):
+    (here / "sums.py").write_text(EXAMPLE.replace("range(1000)", "range(10)"))
+    source = make_task_source(only("sums", draw=TaskDraw.uniform), seed=0)
+    drawn = source.draw(35)
+    (stream,) = source._sources.values()
+    names = {id_of(task) for task in drawn}
+    assert {id_of(task) for task in stream.find(names)} == names
+
+
 def test_an_environment_is_one_source_among_the_others(here):
     (here / "sums.py").write_text(EXAMPLE)
     drawn = make_task_source(TasksConfig(modules=["sums"]), seed=0).draw(40)
@@ -96,10 +106,23 @@ def test_an_environment_is_one_source_among_the_others(here):
         (EXAMPLE.replace("str(a + b)", "a + b"), "its: text is missing or not text: tasks.seed. has to yield pairs"),
         (EXAMPLE.replace("range(1000)", "()"), "its: task is not a question and an answer"),
         ("def tasks(:", r"its cannot be imported \(SyntaxError: .*its.py, line 1\)\): mend the module"),
+        (
+            "import sums_of_others",
+            r"its cannot be imported \(No module named 'sums_of_others'\): install what it imports",
+        ),
         ("raise RuntimeError('no\\nserver')", r"its cannot be imported \(RuntimeError: no server\): mend the module"),
         (EXAMPLE.replace("range(1000)", "1 // 0"), r"its fails \(ZeroDivisionError: .*\): mend the module"),
     ],
-    ids=["missing", "without rules", "numbers", "empty", "no Python", "fails", "fails at its first task"],
+    ids=[
+        "missing",
+        "without rules",
+        "numbers",
+        "empty",
+        "no Python",
+        "lacks a package",
+        "fails",
+        "fails at its first task",
+    ],
 )
 def test_a_module_that_is_no_environment_is_refused_at_the_start(here, text, says):
     if text is not None:
@@ -139,7 +162,7 @@ def test_a_rule_that_fails_costs_its_attempt_its_reward_and_nobody_else_anything
     found = scored(rules, ["0.25", "no number", "2", "nan"], external=True)
     assert found.refused is None
     assert [verdict.outcome for verdict in found.verdicts] == [Outcome.JUDGED, *[Outcome.UNAVAILABLE] * 3]
-    assert "ValueError in rules.py" in caplog.text
+    assert caplog.text.count("ValueError in rules.py") == 1  # for two attempts, each of which is asked about twice
 
 
 def test_a_text_that_ends_the_worker_is_hostile_of_a_peer_and_failed_of_ones_own(rules):

@@ -1,11 +1,13 @@
 import itertools
 import json
 import logging
+import time
 from collections import Counter
 
 import pytest
 
 from codezero.errors import StateError, TaskError
+from codezero.tasks import mixture as mixture_module
 from codezero.tasks.candidates import Informative
 from codezero.tasks.hub import HubUnreachable
 from codezero.tasks.mbpp import to_task
@@ -154,7 +156,7 @@ def test_empty_stream_is_an_error():
         Mixture([Share(source=stream_source([]), weight=1.0)], seed=0).draw(1)
 
 
-def test_stream_that_breaks_off_is_replaced_with_one_warning(caplog):
+def test_stream_that_breaks_off_is_replaced_with_one_warning_and_tried_again_later(caplog, monkeypatch):
     builtin = numbered_source("builtin", 6)
     shares = [Share(source=stream_source(mbpp_rows(4), fail_at=2), weight=1.0), Share(source=builtin, weight=0.0)]
     mixture = Mixture(shares, seed=0, fallback=builtin)
@@ -163,6 +165,10 @@ def test_stream_that_breaks_off_is_replaced_with_one_warning(caplog):
     assert [question.split()[0] for question in drawn] == ["Write"] * 2 + ["builtin"] * 6
     assert len(caplog.records) == 1
     assert mixture.state_dict()["sources"]["mbpp"]["cursor"] == 2
+    later = time.monotonic() + 1801.0
+    monkeypatch.setattr(mixture_module.time, "monotonic", lambda: later)
+    assert {question.split()[0] for question in questions(mixture.draw(2))} == {"Write"}
+    assert len(caplog.records) == 1
 
 
 def test_a_hub_that_is_lost_while_candidates_are_collected_is_replaced(caplog):

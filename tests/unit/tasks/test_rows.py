@@ -121,6 +121,10 @@ def test_missing_file_is_an_error_even_with_fallback(tmp_path):
     assert_refused(tmp_path / "none.jsonl", "does not exist", "give the path")
 
 
+def test_name_that_no_file_can_have_is_refused(tmp_path):
+    assert_refused(tmp_path / ("x" * 300 + ".jsonl"), "cannot be read", "File name too long")
+
+
 def test_folder_is_refused(tmp_path):
     assert_refused(tmp_path, "is not a file")
 

@@ -26,7 +26,9 @@ def workers():
 
 
 class Learner:
-    """A learner that keeps what it learns from."""
+    """A learner that keeps what it learns from, at its third version."""
+
+    policy_version = 3
 
     def step(self, groups):
         self.groups = groups
@@ -107,6 +109,7 @@ def test_it_learns_from_both_attempts_and_masks_what_cannot_be_told(workers):
     assert made.weights.entered == entered + 1
     earned = [[one and one.total for one in group.rewards] for group in made.learner.groups]
     assert earned == [[1.0, 0.0, None], [1.0, 0.0, None]]
+    assert [group.group.policy_version for group in made.learner.groups] == [3, 3]  # none is stale
     assert (report.num_attempts, report.right, report.num_second, report.second_right) == (3, 0.5, 3, 0.5)
     assert (report.policy_version, report.loss, report.skipped) == (1, 0.5, None)
 
