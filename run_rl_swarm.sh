@@ -3,7 +3,7 @@
 #
 #   ./run_rl_swarm.sh                                         asks; without a terminal a swarm of your own
 #   ./run_rl_swarm.sh --local [--rounds N] [key=value ...]    train alone: no account, no hub, no chain
-#   ./run_rl_swarm.sh --nodes K [--rounds N] [key=value ...]  a swarm of your own: a bootnode and K nodes
+#   ./run_rl_swarm.sh --nodes K [--rounds N] [key=value ...]  a swarm of your own: a bootnode, a proposer and K nodes
 #   ./run_rl_swarm.sh --join FILE [key=value ...]             join the swarm that a swarm file invites to
 #   ./run_rl_swarm.sh --testnet [--sign-in app|wallet]        the Gensyn testnet
 #   ./run_rl_swarm.sh [--rounds N] key=value ...              with the settings of configs/node.yaml

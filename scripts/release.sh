@@ -24,7 +24,7 @@ cd "$work/source"
 "$work/tools/bin/python" -m build --outdir "$dist" .
 
 "$python" -m venv .venv
-install_torch
+install_torch "$(wanted_torch)"
 pip_install --constraint scripts/constraints.txt "$dist/codezero-$version-py3-none-any.whl"
 .venv/bin/codezero run --show-config >/dev/null
 # The next command takes the project's own version from here only.

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codezero.cli.options import Commands, add_command, add_group
+from codezero.config import checkout
 from codezero.errors import IdentityError, told_as
 
 if TYPE_CHECKING:
@@ -92,7 +93,8 @@ def _existing_key(options: argparse.Namespace) -> tuple[Path, Identity]:
 
     path = keyfile.identity_path(options.path)
     if not os.path.lexists(path):
-        raise IdentityError(f"there is no key {path}: a first `codezero run` or `codezero identity import` makes one")
+        made_by = f"a first `{checkout.COMMAND} run` or `{checkout.COMMAND} identity import`"
+        raise IdentityError(f"there is no key {path}: {made_by} makes one")
     return path, identity.load(path)
 
 

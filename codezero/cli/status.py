@@ -75,7 +75,7 @@ def _watch(folders: Sequence[Path]) -> int:
     from codezero.views.terminal.live import View, can_show
 
     if not can_show(sys.stdout):
-        raise ConfigError("--watch needs a terminal in UTF-8, in the foreground: use codezero status, or --json")
+        raise ConfigError("--watch needs a terminal in UTF-8, in the foreground: leave it out, or use --json")
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     with View(_reader(folders), lambda: view.leave(), quits="leave") as view:

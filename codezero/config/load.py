@@ -22,6 +22,7 @@ from codezero.config import NodeConfig, checkout, swarm_file
 from codezero.errors import ConfigError
 
 CONFIG_DIR_ENV = "CODEZERO_CONFIG_DIR"
+RESET_ENV = "CODEZERO_RESET_CONFIG"
 _CHOOSE_TASKS = ("preset=", "tasks=", "tasks.modules=", "tasks.builtin.", "tasks.code_contests.", "tasks.mbpp.")
 """The beginnings of overrides by which a user chooses what a node draws from."""
 
@@ -57,8 +58,19 @@ def load_config(overrides: Sequence[str] = ()) -> NodeConfig:
             config = OmegaConf.to_object(compose("node", [_taken_literally(override) for override in overrides]))
     except (HydraException, OmegaConfBaseException) as error:
         raise ConfigError(_one_line(error)) from error
+    except (yaml.YAMLError, OSError, UnicodeDecodeError) as error:
+        raise ConfigError(_of_files(error)) from error
     assert isinstance(config, NodeConfig)
     return config
+
+
+def _of_files(error: Exception) -> str:
+    """Returns what is wrong with the settings files, and where."""
+    mark = getattr(error, "problem_mark", None)
+    where = f"{mark.name}, line {mark.line + 1}" if mark else getattr(error, "filename", None) or config_dir()
+    why = getattr(error, "problem", None) or getattr(error, "strerror", None) or _one_line(error)
+    do = f"correct it, or {RESET_ENV}=1 {checkout.START} puts the shipped files back and keeps a copy of yours"
+    return f"{where}: {why}: {do}"
 
 
 @cache
@@ -110,7 +122,9 @@ def _check_override(override: str, known: set[str]) -> None:
             raise ConfigError(f"{key}={value} is not one of the shipped choices: {', '.join(groups[key])}{or_file}")
     elif key not in known:
         near = difflib.get_close_matches(key, [*known, *groups], n=2)
-        hint = f"did you mean {' or '.join(near)}?" if near else "see `codezero run --show-config` for all keys"
+        hint = (
+            f"did you mean {' or '.join(near)}?" if near else f"see `{checkout.COMMAND} run --show-config` for all keys"
+        )
         raise ConfigError(f"unknown setting {key}: {hint}")
 
 

@@ -48,8 +48,8 @@ class EvaluatorConfig:
     Without mask, an unsure judge decides, and a group with an attempt without its opinion stays unscored."""
     workers: int = 0
     """Processes that read and interpret solutions, each with at most 1 GiB of memory. 0 takes one for every 6 GiB that
-    the node may use, at most one per core; with an NVIDIA GPU one per core. It affects the time of judging, not the
-    result."""
+    the node may use, at most one per core and eight; with an NVIDIA GPU one per core, up to 64. It affects the time of
+    judging, not the result."""
     fresh: int = 16
     """Number of tests with inputs that nobody has seen, drawn for tasks with a reference solution on this node, for
     attempts that pass the visible tests; 0 for none. Needs dry_run."""
@@ -76,7 +76,7 @@ class EvaluatorConfig:
 
     def __post_init__(self) -> None:
         require(0 <= self.workers <= 64, "evaluator.workers", self.workers, "use 0 for as many as the machine holds")
-        require(0 <= self.fresh <= 50, "evaluator.fresh", self.fresh, "use 5, or 0 for no fresh tests")
+        require(0 <= self.fresh <= 50, "evaluator.fresh", self.fresh, "use 16, or 0 for no fresh tests")
         require(self.max_new_tokens >= 1, "evaluator.max_new_tokens", self.max_new_tokens, "use 1 or more")
         require(self.batch_size >= 1, "evaluator.batch_size", self.batch_size, "use 1 or more")
         require(self.timeout_s > 0, "evaluator.timeout_s", self.timeout_s, "use a number of seconds such as 120")

@@ -9,6 +9,7 @@ from typing import Any
 from eth_abi.abi import encode
 from eth_account.signers.local import LocalAccount
 
+from codezero.config import checkout
 from codezero.errors import ChainError
 from codezero.ledger import abi
 from codezero.ledger.account import Account
@@ -49,7 +50,8 @@ class ChainClient:
         contract = Contract(checksummed(address), abi.load(name).abi)
         if not self.has_code(contract.address):
             raise ChainError(
-                f"there is no contract at {contract.address} on chain {self.chain_id}: run codezero chain deploy"
+                f"there is no contract at {contract.address} on chain {self.chain_id}: "
+                f"run {checkout.COMMAND} chain deploy"
             )
         return contract
 

@@ -31,7 +31,7 @@ def open_coordinator(path: Path, rpc_url: str | None) -> tuple[ChainClient, Cont
     chain, client = connect(path, rpc_url)
     address = chain.coordinator()
     if address is None:
-        raise ChainError(f"no coordinator is deployed: codezero chain deploy --folder {path}")
+        raise ChainError(f"no coordinator is deployed: {checkout.COMMAND} chain deploy --folder {path}")
     return client, client.contract("SwarmCoordinator", address)
 
 

@@ -18,6 +18,7 @@ from eth_account import Account
 from eth_account.signers.local import LocalAccount
 from eth_utils.address import is_address
 
+from codezero.config import checkout
 from codezero.errors import ChainError, IdentityError, told_as
 from codezero.identity.key import write_new
 from codezero.ledger.account import ETHER
@@ -77,7 +78,7 @@ def find(path: Path) -> ChainFolder:
     """Reads the chain of a folder. Raises ChainError: there is none, or it cannot be read."""
     file = path / "chain.json"
     if not file.exists():
-        raise ChainError(f"there is no chain in {path}: start one with codezero chain up --folder {path}")
+        raise ChainError(f"there is no chain in {path}: start one with {checkout.COMMAND} chain up --folder {path}")
     content = _read(file)
     try:
         return ChainFolder(

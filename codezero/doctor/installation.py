@@ -111,7 +111,7 @@ def _some(names: list[str]) -> str:
 
 def check_files(case: Case) -> Iterator[Finding]:
     # imported here: where packages are missing, the other checks of this module say which
-    from codezero.config.load import config_dir
+    from codezero.config.load import RESET_ENV, config_dir
     from codezero.launch import configs
 
     folder = config_dir()
@@ -119,7 +119,7 @@ def check_files(case: Case) -> Iterator[Finding]:
         found = configs.edited()
     except OSError as fault:
         do = "correct its rights"
-        yield warning("settings files", f"cannot read {fault.filename}: {fault.strerror}", "no node can start", do)
+        yield error("settings files", f"cannot read {fault.filename}: {fault.strerror}", "no node can start", do)
         return
     if found is None:
         yield info("settings files", f"those in {folder}; what was shipped is not known here (no git checkout)")
@@ -127,7 +127,7 @@ def check_files(case: Case) -> Iterator[Finding]:
         listed = "; ".join(f"{name}: {how}" for name, how in list(found.items())[:_FILES_SHOWN])
         more = f"; and {len(found) - _FILES_SHOWN} more" if len(found) > _FILES_SHOWN else ""
         told = f"{len(found)} in {folder} differ{'s' * (len(found) == 1)} from what was shipped: {listed}{more}"
-        do = f"{configs.RESET_ENV}=1 {checkout.START} puts the shipped ones back and keeps a copy of yours"
+        do = f"{RESET_ENV}=1 {checkout.START} puts the shipped ones back and keeps a copy of yours"
         yield info("settings files", told, "yours are used", do)
     else:
         yield ok("settings files", f"those in {folder} are as shipped")

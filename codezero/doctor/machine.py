@@ -71,7 +71,7 @@ def check_memory(case: Case) -> Iterator[Finding]:
     yield info("memory", line)
     if swap.used > 0.25 * memory.total:
         means = "a node whose memory lies on disk is many times slower, or killed"
-        do = "stop other programs; swarm.num_local=2 needs less"
+        do = "stop other programs; swarm.num_local=2 train.lora_learning_rate=5e-5 needs less"
         yield warning("swap", f"{swap.used / GIB:.1f} GiB are swapped out", means, do)
     # a running node has that memory already
     if not case.is_running and case.config.train.memory_limit_gib * GIB > memory.available:

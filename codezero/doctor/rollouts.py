@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from codezero.config import RolloutEngine
+from codezero.config import RolloutEngine, checkout
 from codezero.doctor import reach
 from codezero.doctor.case import Case
 from codezero.doctor.finding import Finding, ok, refusal, warning
@@ -31,7 +31,7 @@ def _look(case: Case, path: Path) -> Finding:
         return refusal(NAME, fault)
     why = reach.look(case, NAME, file.url)
     if why is not None:
-        do = "run `codezero rollout serve` there with a --host that this machine reaches, and open its port"
+        do = f"run `{checkout.COMMAND} rollout serve` there with a --host that this machine reaches, and open its port"
         return warning(NAME, f"{path.name}: {why}", MEANS, f"{do}; copy the file again if its address has changed")
     try:
         status = RolloutServer(file, path.name).status()

@@ -137,7 +137,11 @@ def _no_plan(code: int | None) -> Finding:
 def _beside_a_node(answer: Mapping[str, Any]) -> Iterator[Finding]:
     """Reports that the plan is skipped while a node runs: free memory is then what the node leaves, so it does not tell
     whether the node itself fits."""
-    yield info("plan", "a node runs on this state folder, and has made its own", do="codezero status shows its memory")
+    yield info(
+        "plan",
+        "a node runs on this state folder, and has made its own",
+        do=f"{checkout.COMMAND} status shows its memory",
+    )
     if "missing" in answer or "failed" in answer:
         yield from plan(answer)
 

@@ -30,6 +30,8 @@ from codezero.runtime.console import Console
 
 READY_S = 60.0
 """Seconds that a started app has to answer its first request."""
+LASTS_S = 60.0
+"""Seconds after which an app that was started again is taken for one that works."""
 BUILD_S = 1800.0
 """Seconds that npm may take to install or to build."""
 _ANSWER_S = 10.0
@@ -216,14 +218,16 @@ class SignInApp:
             time.sleep(0.1)
 
     def _watch(self) -> None:
-        pause_s = 1.0
+        pause_s, started_s = 1.0, time.monotonic()
         while not self._is_closing.wait(pause_s):
             assert self._process is not None
             rotation.cut(self._place.log)
             if self._process.poll() is None:
+                if time.monotonic() - started_s > LASTS_S:
+                    pause_s = 1.0
                 continue
             self._console.line(f"sign-in: the app ended and is started again; see the end of {self._place.log}")
-            pause_s = min(2 * pause_s, 60.0)
+            pause_s, started_s = min(2 * pause_s, 60.0), time.monotonic()
             with suppress(OSError):
                 self._start()
 

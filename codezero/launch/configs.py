@@ -14,12 +14,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from codezero.config import checkout
-from codezero.config.load import config_dir
+from codezero.config.load import RESET_ENV, config_dir
 from codezero.errors import ConfigError
 from codezero.launch.terminal import is_on
 from codezero.runtime.console import Console
 
-RESET_ENV = "CODEZERO_RESET_CONFIG"
 _NOTE = ".shipped"
 """The name of a file with the hashes of what releases have shipped: such a file is nobody's edit, and is renewed."""
 _MOST_TOLD = 10

@@ -70,7 +70,9 @@ def start(options: StartOptions, environment: Mapping[str, str] = os.environ) ->
             if chosen.took:
                 console.line(f"nothing was asked; defaults taken: {', '.join(chosen.took)}")
             if options.show_config:
-                print(explain(load_config(_settings_of_node(options, chosen))), end="")
+                is_own = chosen.way is Way.OWN
+                settings = _of_own_swarm(options, chosen)[0] if is_own else chosen.settings
+                print(explain(load_config(settings)), end="")
                 return 0
             return _start(options, chosen, environment, terminal, console)
     except (NotAnswered, KeyboardInterrupt):
@@ -78,12 +80,10 @@ def start(options: StartOptions, environment: Mapping[str, str] = os.environ) ->
         return LEFT
 
 
-def _settings_of_node(options: StartOptions, chosen: Choices) -> Sequence[str]:
-    """Returns the settings of the node, or of every node of a swarm of one's own."""
-    if chosen.way is not Way.OWN:
-        return chosen.settings
+def _of_own_swarm(options: StartOptions, chosen: Choices) -> tuple[Sequence[str], NodeConfig]:
+    """Returns the settings of every node of a swarm of one's own, and their configuration."""
     own = replace(options.own, settings=chosen.settings)
-    return node_settings(own, hosting.read_swarm(own.folder))[0]
+    return node_settings(own, hosting.read_swarm(own.folder))
 
 
 def _start(
@@ -98,6 +98,10 @@ def _start(
     others = {name: value for name, value in environment.items() if name != TOKEN_ENV}
     token = {TOKEN_ENV: chosen.token} if chosen.token else {}
     if chosen.way is Way.OWN:
+        console.log_to(options.own.folder)
+        config = _of_own_swarm(options, chosen)[1]
+        if config.ledger.kind is LedgerKind.wallet:
+            token |= _unlocked(config, environment, terminal)
         return up(replace(options.own, settings=chosen.settings, environment=others, node_environment=token))
     with ExitStack() as stack:
         settings = list(chosen.settings)
@@ -190,15 +194,18 @@ def _port(environment: Mapping[str, str]) -> int:
 def _unlocked(config: NodeConfig, environment: Mapping[str, str], terminal: Terminal) -> dict[str, str]:
     """Returns the environment variable with the wallet's passphrase, which the node itself cannot ask for; empty if
     nobody can be asked or it is configured already. Makes a wallet if there is none. Raises WalletError."""
-    path = Path(config.ledger.keystore).expanduser()
-    if not terminal.interactive or config.ledger.passphrase_file or keystore.PASSPHRASE_ENV in environment:
+    path, file = Path(config.ledger.keystore).expanduser(), config.ledger.passphrase_file
+    is_told = file is not None or keystore.PASSPHRASE_ENV in environment
+    if not (is_told or terminal.interactive):
         return {}
     if not path.exists():
         terminal.console.line(f"there is no wallet in {path} yet; a new one is made, encrypted with a passphrase")
-        passphrase = keystore.passphrase(None, new=True)
+        passphrase = keystore.passphrase(file, new=True)
         address = keystore.save(keystore.new_key(), path, passphrase)
         terminal.console.line(f"wallet: {address}: send it some test ETH; back up {path} and the passphrase")
-        return {keystore.PASSPHRASE_ENV: passphrase}
+        return {} if is_told else {keystore.PASSPHRASE_ENV: passphrase}
+    if is_told:
+        return {}
     terminal.console.line(f"wallet: {keystore.address(path)} in {path}")
     for left in reversed(range(_TRIES)):
         passphrase = terminal.secret("passphrase of the wallet: ")

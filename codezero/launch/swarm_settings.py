@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from codezero.config import Network, NodeConfig, PeerTasks, swarm_file
+from codezero.config import Network, NodeConfig, PeerTasks, checkout, swarm_file
 from codezero.config.load import load_config
 from codezero.config.swarm_file import SwarmFile, quoted
 from codezero.errors import ConfigError
@@ -19,7 +19,7 @@ BOOTNODE, NODE, PROPOSER, VERIFIER = "bootnode", "node", "proposer", "verifier"
 _LOCAL = "preset=local"
 _OF_SWARM = {
     "swarm.announce": "it would be the same for all nodes; for the bootnode use --announce",
-    "swarm.bootnodes": "this swarm has its own; to join another one use codezero run swarm=FILE",
+    "swarm.bootnodes": f"this swarm has its own; to join another one use {checkout.COMMAND} run swarm=FILE",
     "proposer.batches": "proposers write for as long as there are nodes",
     "verifier.batches": "a test writer learns for as long as there are nodes",
 }
@@ -67,7 +67,8 @@ def shared_settings(options: UpOptions, before: SwarmFile | None) -> list[str]:
     for setting in options.settings:
         key, _, value = setting.partition("=")
         if key == "swarm" and swarm_file.is_swarm_file(value):
-            raise ConfigError(f"{setting} is not possible here: to join that swarm use codezero run {setting}")
+            joins = f"to join that swarm use {checkout.COMMAND} run {setting}"
+            raise ConfigError(f"{setting} is not possible here: {joins}")
     preset = [] if any(setting.startswith("preset=") for setting in options.settings) else [_LOCAL]
     new = [f"swarm={Network.native.value}", f"swarm.name={quoted(options.folder.absolute().name)}"]
     return [*preset, *(swarm_file.overrides(before) if before else new), *options.settings]

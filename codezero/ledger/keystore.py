@@ -12,6 +12,7 @@ import secrets
 from pathlib import Path
 from typing import Any
 
+from codezero.config import checkout
 from codezero.errors import IdentityError
 from codezero.identity.backup import MIN_PASSPHRASE, encoded
 from codezero.identity.key import write_new
@@ -137,7 +138,8 @@ def _stored_address(stored: dict[str, Any], path: Path) -> str:
         return checksummed("0x" + str(stored["address"]).removeprefix("0x").lower())
     except (KeyError, ValueError) as error:
         raise WalletError(
-            f"the keystore {path} names no address: make a new one with `codezero wallet import`"
+            f"the keystore {path} names no address: make a new one with "
+            f"`{checkout.COMMAND} wallet import --keystore {path}`"
         ) from error
 
 
@@ -147,7 +149,8 @@ def _read(path: Path) -> dict[str, Any]:
             stored = json.loads(file.read(_MAX_FILE))
     except OSError as error:
         raise WalletError(
-            f"cannot read the keystore {path}: {error.strerror}; `codezero wallet create` makes one"
+            f"cannot read the keystore {path}: {error.strerror}; "
+            f"`{checkout.COMMAND} wallet create --keystore {path}` makes one"
         ) from error
     except (ValueError, RecursionError) as error:
         raise WalletError(f"{path} is not a keystore: restore it from a backup, or give another") from error

@@ -13,6 +13,7 @@ from typing import Any
 
 from tqdm import tqdm
 
+from codezero.config import checkout
 from codezero.errors import ModelError
 
 MANIFEST = "codezero.json"
@@ -106,5 +107,6 @@ def check_contents(folder: Path, manifest: Manifest) -> None:
             break
     if fault is not None:
         raise ModelError(
-            f"{manifest.name} in {folder} is damaged, {fault}: run `codezero models pull {manifest.name} --force`"
+            f"{manifest.name} in {folder} is damaged, {fault}: "
+            f"run `{checkout.COMMAND} models pull {manifest.name} --force`"
         )

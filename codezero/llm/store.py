@@ -26,6 +26,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from tqdm import tqdm
 
+from codezero.config import checkout
 from codezero.errors import ModelError, told_as
 from codezero.llm import catalogue, manifest, snapshot, sources
 from codezero.llm.catalogue import CatalogueModel
@@ -176,7 +177,7 @@ def verify(name: str, cache_dir: str | Path) -> Path:
     found = manifest.read(folder)
     if found is None:
         what = f"has no readable {manifest.MANIFEST}" if folder.exists() else "was never pulled"
-        raise ModelError(f"{name} {what} in {folder.parent}: run `codezero models pull {name}`")
+        raise ModelError(f"{name} {what} in {folder.parent}: run `{checkout.COMMAND} models pull {name}`")
     with told_as(ModelError, f"{name} in {folder} cannot be read", "check the disk and its rights"):
         manifest.check_contents(folder, found)
     return folder

@@ -14,6 +14,8 @@ from codezero.runtime.kernel import IS_LINUX
 
 RECENT = 20
 """The number of latest rounds or batches in which obstacles are looked for."""
+SMALLER = "swarm.num_local=2 train.lora_learning_rate=5e-5"
+"""The settings of a node that needs less memory; fewer attempts a round want a lower rate."""
 FEW, FEW_BATCHES = 5, 10
 """The least numbers of rounds and batches before peers' or solvers' silence is called an obstacle."""
 DOING = {
@@ -75,7 +77,7 @@ def presence(status: Status | None, pid: int | None, now_s: float) -> Presence:
     if pid is None:
         where = "`sudo dmesg | grep -i oom`" if IS_LINUX else "the app Console"
         meaning = f"it was killed: because memory ran out ({where} shows it), by hand, or with the machine"
-        do = "start it again, it continues where it stopped; if memory is short, swarm.num_local=2 helps"
+        do = f"start it again, it continues where it stopped; if memory is short, {SMALLER} helps"
         return Presence(state="died", text=f"ended {ago} ago without a word", meaning=meaning, do=do)
     if now_s - status.updated_at_s > SILENT_S:
         meaning = "it hangs, is suspended, or this machine is out of memory or very busy"
@@ -116,7 +118,7 @@ def obstacles(reports: Sequence[RoundReport], status: Status | None) -> list[Obs
     if status is not None and status.planned_bytes and status.rss_bytes > 1.15 * status.planned_bytes:
         what = f"it uses {gib(status.rss_bytes)} of memory, {gib(status.planned_bytes)} were planned"
         meaning = "the system may kill it"
-        do = "leave it more room: swarm.num_local=2, or a smaller model"
+        do = f"leave it more room: {SMALLER}, or a smaller model"
         found.append(Obstacle(part="memory", what=what, meaning=meaning, do=do))
     peaks = [report.peak_rss_bytes for report in recent]
     middle = peaks[len(peaks) // 2] if len(peaks) >= 10 else 0

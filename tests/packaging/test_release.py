@@ -31,6 +31,13 @@ def test_no_release_is_built_under_another_versions_tag():
     assert output == f"error: the tag is v9.9.9, and __version__ in codezero/__init__.py is {__version__}\n"
 
 
+def test_scripts_say_which_torch_they_install():
+    lines = [line.strip() for path in ROOT.glob("scripts/*.sh") for line in path.read_text().splitlines()]
+    calls = [line for line in lines if re.match(r"install_torch\b(?!\()", line)]
+    assert len(calls) == 2
+    assert all(call.startswith('install_torch "$') for call in calls), calls
+
+
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
 def test_a_workflow_is_valid_and_safe(workflow):
     code, output = said(tool("check-jsonschema"), "--builtin-schema", "vendor.github-workflows", str(workflow))

@@ -1,4 +1,5 @@
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -147,7 +148,7 @@ def test_an_override_wins_over_a_preset():
     ("override", "message"),
     [
         ("train.learnin_rate=1", r"unknown setting train\.learnin_rate: did you mean train\.learning_rate"),
-        ("zzz=1", r"unknown setting zzz: see `codezero run --show-config`"),
+        ("zzz=1", r"unknown setting zzz: see `[^ ]*codezero run --show-config`"),
         ("tasks=mpbb", r"tasks=mpbb is not one of the shipped choices: auto, builtin, code_contests, faithful, mbpp"),
         ("rounds", r"'rounds' is not a setting: write it as key=value"),
         ("train.epsilon=abc", r"train\.epsilon: Value 'abc' of type 'str' could not be converted to Float"),
@@ -166,6 +167,24 @@ def test_an_override_wins_over_a_preset():
 def test_a_mistake_names_the_key_and_the_fix(override, message):
     with pytest.raises(ConfigError, match=message) as caught:
         load_config([override])
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (b"defaults: [\n\tx", r"node\.yaml, line 2: .*: correct it, or CODEZERO_RESET_CONFIG=1"),
+        (b"seed: 1\nseed: 2", r"node\.yaml, line 2: found duplicate key.*: correct it"),
+        (b"\xff\xfe\xfa", "correct it, or CODEZERO_RESET_CONFIG=1 .* puts the shipped files back"),
+    ],
+    ids=["no YAML", "a key twice", "no text"],
+)
+def test_a_settings_file_that_cannot_be_read_is_a_mistake_with_its_place(text, says, tmp_path, monkeypatch):
+    shutil.copytree(CONFIGS, tmp_path / "configs")
+    (tmp_path / "configs" / "node.yaml").write_bytes(text)
+    monkeypatch.setenv("CODEZERO_CONFIG_DIR", str(tmp_path / "configs"))
+    with pytest.raises(ConfigError, match=says) as caught:
+        load_config()
     assert "\n" not in str(caught.value)
 
 

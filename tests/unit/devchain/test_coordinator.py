@@ -7,6 +7,7 @@ import stat
 import pytest
 
 from codezero.cli import main
+from codezero.config import checkout
 from codezero.devchain import coordinator, folder
 from codezero.devchain.folder import ChainFolder
 from codezero.errors import ChainError
@@ -105,7 +106,7 @@ def test_a_folder_without_a_chain_or_a_chain_without_a_coordinator_says_what_to_
     code, _, error = run(home / "empty", capsys, "deploy")
     assert (code, "start one with codezero chain up --folder" in error) == (1, True)
     code, _, error = run(home, capsys, "bootnodes", "list")
-    assert (code, "no coordinator is deployed: codezero chain deploy --folder" in error) == (1, True)
+    assert (code, f"no coordinator is deployed: {checkout.COMMAND} chain deploy --folder" in error) == (1, True)
 
 
 def test_a_server_that_is_away_or_another_chain_is_told(home, dev_chain, capsys):

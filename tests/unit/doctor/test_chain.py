@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from codezero.config import checkout
 from codezero.doctor import chain
 from codezero.identity.key import Identity, save
 from codezero.ledger import keystore
@@ -68,7 +69,7 @@ def test_an_account_that_cannot_pay(tmp_path, deployed):
 def test_no_wallet_and_nobody_signed_in(tmp_path, deployed):
     (fault,) = told(chain.check_chain(wallet(tmp_path, deployed.chain.url, deployed.address)), "error")
     assert "cannot read the keystore" in fault
-    assert "codezero wallet create" in fault
+    assert f"{checkout.COMMAND} wallet create" in fault
     common = (f"ledger.rpc_url={deployed.chain.url}", f"ledger.contract_address={deployed.address}")
     case = case_of(tmp_path, "ledger=modal", *common, f"ledger.chain_id={CHAIN_ID}")
     (fault,) = told(chain.check_chain(case), "error")

@@ -6,6 +6,7 @@ import sys
 import msgspec
 import pytest
 
+from codezero.config import checkout
 from codezero.doctor import rollouts
 from codezero.rollouts import protocol, rollout_file
 from codezero.rollouts.rollout_file import RolloutFile
@@ -56,7 +57,7 @@ def test_a_token_of_another_start_is_a_file_to_copy_again(tmp_path, url):
 def test_nobody_there_is_told_with_what_to_start(tmp_path):
     (said,) = found(tmp_path, f"http://127.0.0.1:{closed_port()}")["warning"]
     assert "refuses the connection" in said
-    assert "`codezero rollout serve`" in said
+    assert f"`{checkout.COMMAND} rollout serve`" in said
 
 
 STATUS = {"version": 2, "model": "tiny", "base": "b", "weights": "b", "engine": "e", "busy_s": 0.0, "up_s": 1.0}

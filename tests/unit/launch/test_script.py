@@ -138,6 +138,24 @@ def test_a_wallet_is_unlocked_before_the_node_starts_and_a_mistake_may_be_mended
     assert tty.wait() == 0
 
 
+def test_with_its_passphrase_at_hand_a_wallet_is_made_without_a_question(checkout):
+    settings = ("ledger=wallet", "ledger.contract_address=0x" + "1" * 40)
+    code, shown = without_terminal(checkout, *settings, CODEZERO_WALLET_PASSPHRASE="long enough")
+    assert code == 0, shown
+    made = keystore.load(checkout.folder / "wallet.json", "long enough")
+    assert "back up wallet.json" in shown
+    assert without_terminal(checkout, *settings, CODEZERO_WALLET_PASSPHRASE="long enough")[0] == 0
+    assert keystore.load(checkout.folder / "wallet.json", "long enough") == made
+
+
+def test_a_swarm_of_ones_own_asks_for_the_wallets_passphrase_too(checkout, on_terminal):
+    keystore.save(bytes(31) + b"7", checkout.folder / "wallet.json", "long enough", scrypt_n=2)
+    tty = on_terminal("--nodes", "1", "--proposers", "0", "ledger=wallet", "ledger.contract_address=0x" + "1" * 40)
+    tty.expect("passphrase of the wallet:")
+    tty.type("\x03")
+    tty.expect("stopped before a node was started")
+
+
 @pytest.fixture
 def login(checkout):
     found = LoginApp(checkout.folder)

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from codezero.cli import main
-from codezero.config import DifficultyPolicy, LedgerKind, Network, ProposerConfig, swarm_file
+from codezero.config import DifficultyPolicy, LedgerKind, Network, ProposerConfig, checkout, swarm_file
 from codezero.config.load import load_config
 from codezero.config.multiaddr import Multiaddr
 from codezero.config.swarm_file import SwarmTasks
@@ -412,8 +412,8 @@ def test_the_bootnode_listens_where_the_file_says(tmp_path):
         ({"settings": ["state_dir=x"]}, "state_dir=x is not possible here: every node has its own in --folder"),
         ({"settings": ["rounds=3"]}, "rounds=3 is not possible here: use --rounds"),
         ({"settings": ["swarm=alone"]}, "swarm=alone is not possible here: use swarm=native or swarm=genrl"),
-        ({"settings": ["swarm=a.yaml"]}, "to join that swarm use codezero run swarm=a.yaml"),
-        ({"settings": ["swarm.bootnodes=[]"]}, "to join another one use codezero run swarm=FILE"),
+        ({"settings": ["swarm=a.yaml"]}, f"to join that swarm use {checkout.COMMAND} run swarm=a.yaml"),
+        ({"settings": ["swarm.bootnodes=[]"]}, f"to join another one use {checkout.COMMAND} run swarm=FILE"),
         ({"settings": ["swarm.listen=[]"]}, r"swarm.listen=\[\] is not possible here"),
         ({"settings": ["swarm.listen=[/ip4/0.0.0.0/tcp/4001]"]}, "use port 0, every node needs its own"),
         ({"settings": ["swarm.listen=[/unix/x]"]}, "swarm.listen=/unix/x is not an address"),
