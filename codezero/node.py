@@ -106,7 +106,7 @@ class Node:
         self._replaying = ReplayingLearner(self._learner, config.train.replay, config.seed)
         ahead, most = None, config.rollout.max_staleness
         if models.remote is not None:
-            ahead = AheadSolver(self._tasks, self._solver, models.policy, models.remote, most)
+            ahead = AheadSolver(self._tasks, self._solver, models.policy, models.remote, most, models.turn)
         self._stages = Stages(
             tasks=ahead or self._tasks,
             solver=ahead or self._solver,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -22,6 +23,11 @@ PREFILL_TOKENS = 1024
 LOOK_S = 1.0
 """Seconds between two looks at whether the thread that samples still runs."""
 _WHO, _ELSE = "transformers' continuous batching", "set rollout.engine=transformers"
+
+# Its logger writes to stderr by itself, over a terminal's view; now what it says is in the node's log.
+_theirs = logging.getLogger("ContinuousBatchingLogger")
+_theirs.handlers.clear()
+_theirs.propagate = True
 
 
 @torch.no_grad()
@@ -77,10 +83,13 @@ def sample_groups(model: Any, request: SampleRequest) -> list[list[SampledTokens
 
 @contextmanager
 def _refusing() -> Iterator[None]:
-    """Turns the errors of transformers with a model or a device that it cannot sample with into RolloutError."""
+    """Turns the errors of transformers with a model or a device that it cannot sample with into RolloutError, and that
+    of its own estimate of memory into the accelerator's."""
     try:
         yield
-    except (RuntimeError, ValueError) as error:
+    except MemoryError as error:
+        raise torch.OutOfMemoryError(f"{_WHO}: {error}; {_ELSE}") from error
+    except (RuntimeError, ValueError, TypeError, AttributeError, AssertionError, ImportError) as error:
         if is_out_of_memory(error):
             raise
         raise RolloutError(f"{_WHO}: {str(error).strip() or type(error).__name__}; {_ELSE}") from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import gc
 import logging
 import os
 
@@ -82,7 +83,9 @@ def is_out_of_memory(error: Exception) -> bool:
 
 
 def free_cached_memory() -> None:
-    """Gives memory that torch keeps of freed tensors back to the accelerator; has no effect without one."""
+    """Gives memory that torch keeps of freed tensors back to the accelerator, also of tensors that only a failed pass's
+    own references hold."""
+    gc.collect()
     torch.cuda.empty_cache()
     if torch.backends.mps.is_available():
         torch.mps.empty_cache()

@@ -29,7 +29,7 @@ from codezero.types import SampledTokens
 TRIES = 3
 """The number of processes that one call may start."""
 SILENCE_S = 120.0
-"""The longest wait for a step or for a prompt to be read, which takes some 10 ms a token, in seconds."""
+"""The longest wait for a step or for a batch of a prompt's tokens, which takes some 10 ms a token, in seconds."""
 PROCESS_BYTES = 2 << 30
 """The most memory of sampling beside its base and its key-value cache: drawing from 64 rows takes 0.3 GiB, a batch of
 logits 0.2, and each thread's stack counts as 8 MiB."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes as c
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -116,13 +116,15 @@ class LlamaContext:
         if not loaded or self._lib.llama_set_adapters_lora(self._context, adapters, 1, scales):
             raise RuntimeError(f"it cannot apply {adapter.name}")
 
-    def read(self, prompt: Sequence[int], sequence: int) -> NDArray[np.float32]:
-        """Fills an empty sequence with a prompt. Returns the logits [V] of the next token."""
+    def read(self, prompt: Sequence[int], sequence: int, on_batch: Callable[[], None]) -> NDArray[np.float32]:
+        """Fills an empty sequence with a prompt; calls `on_batch` after each batch of its tokens. Returns the logits [V]
+        of the next token."""
         for start in range(0, len(prompt), BATCH_TOKENS):
             part = prompt[start : start + BATCH_TOKENS]
             last = start + len(part) == len(prompt)
             rows = [(token, start + i, sequence, last and i + 1 == len(part)) for i, token in enumerate(part)]
             self._decode(rows)
+            on_batch()
         return self._logits(len(rows) - 1).copy()
 
     def share(self, source: int, target: int) -> None:

@@ -80,7 +80,7 @@ def sample(request: Request, say: Callable[[Reply], None]) -> Done:
     done = Done()
     for number, prompts in enumerate(chunks):
         tell = partial(_tell, say, number * request.max_new_tokens, len(chunks) * request.max_new_tokens)
-        rows = _Rows(context, prompts, request, random, on_prompt=partial(tell, 0))
+        rows = _Rows(context, prompts, request, random, on_batch=partial(tell, 0))
         for step in range(request.max_new_tokens):
             if not rows.advance(last=step + 1 == request.max_new_tokens):
                 break
@@ -104,9 +104,9 @@ class _Rows:
         prompts: Sequence[list[int]],
         request: Request,
         random: np.random.Generator,
-        on_prompt: Callable[[], None],
+        on_batch: Callable[[], None],
     ) -> None:
-        """Reads the prompts, and calls `on_prompt` after each, since many take minutes."""
+        """Reads the prompts, and calls `on_batch` now and then, since many or long ones take minutes."""
         self._context, self._request, self._random = context, request, random
         size = request.num_generations
         num = len(prompts) * size
@@ -116,10 +116,9 @@ class _Rows:
         self._active = list(range(num))
         first = []
         for number, prompt in enumerate(prompts):
-            first.append(context.read(prompt, number * size))
+            first.append(context.read(prompt, number * size, on_batch))
             for row in range(number * size + 1, (number + 1) * size):
                 context.share(number * size, row)
-            on_prompt()
         self._logits = np.repeat(np.stack(first), size, axis=0)
 
     def advance(self, *, last: bool) -> bool:
@@ -169,7 +168,3 @@ def _filter(probs: NDArray[np.float32], request: Request) -> NDArray[np.float32]
         probs = np.empty_like(probs)
         np.put_along_axis(probs, order, kept, axis=1)
     return probs
-
-
-if __name__ == "__main__":
-    main()

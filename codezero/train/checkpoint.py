@@ -62,6 +62,8 @@ class CheckpointStore:
         self._linkable: tuple[int, Path, dict[str, int]] | None = (
             None  # policy version, its undamaged learner file, the file's entry in the manifest
         )
+        self._damaged: set[str] = set()
+        """The names of checkpoints that `load_latest` skipped."""
         with told_as(CheckpointError, f"cannot use {folder} for checkpoints", "give another state_dir"):
             folder.mkdir(parents=True, exist_ok=True)
             for leftover in folder.glob(_TEMPORARY_PREFIX + "*"):
@@ -87,11 +89,13 @@ class CheckpointStore:
             os.replace(building, final)
             sync_folder(self._folder)
             self._linkable = (policy_version, final / _LEARNER, files[_LEARNER])
+            self._damaged.discard(final.name)
         except (OSError, RuntimeError) as error:  # torch's writer reports a full disk as RuntimeError
             shutil.rmtree(building, ignore_errors=True)
             raise CheckpointError(self._cannot_save(round_number, error)) from error
         saved = _newest_first(self._folder)
-        kept = [path for path in saved if path.name <= final.name][:KEEP]  # newer ones were skipped as damaged
+        # Newer ones were skipped as damaged, and older ones may have been.
+        kept = [path for path in saved if path.name <= final.name and path.name not in self._damaged][:KEEP]
         for old in saved:
             if old not in kept:
                 shutil.rmtree(old, ignore_errors=True)
@@ -109,6 +113,7 @@ class CheckpointStore:
                 self._linkable = (manifest["policy_version"], path / _LEARNER, manifest["files"][_LEARNER])
                 return found
             except _DAMAGED as error:
+                self._damaged.add(path.name)
                 logger.warning(
                     "checkpoint %s is damaged and skipped: %s. The one before is tried, which costs the rounds "
                     "between; check the disk if it happens again",

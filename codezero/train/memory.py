@@ -227,6 +227,8 @@ def estimate(shape: ModelShape, method: TrainMethod, config: TrainConfig, load: 
     if load.engine is RolloutEngine.continuous:
         length = PAGE_TOKENS * pages(length)
         masks = width * max(rows, PREFILL_TOKENS) * rows * length
+        # A layer's keys and values are read back, and repeated for the query heads that share them.
+        masks += width * rows * length * (2 * shape.hidden_size + shape.key_value_size)
     sent_bytes = 2 * 2 * trained if load.engine is RolloutEngine.remote else 0
     if in_vllm:
         sent_bytes = (width if full else 4) * trained
@@ -281,7 +283,8 @@ def _activations(shape: ModelShape, method: TrainMethod, config: TrainConfig, lo
     block = shape.mlp_values * mlp + (8 if full else 6) * hidden + 2 * shape.key_value_size
     if not full and width < 4:
         block += 2 * (mlp + 4 * hidden)  # float32 adapters read float32 copies of each layer's inputs
-    logits = 2 * 4 * min(head_chunk(load.device_type), own) * shape.vocab_size
+    cast = width if width < 4 else 0  # of the logits' gradients to the precision of the weights
+    logits = (2 * 4 + cast) * min(head_chunk(load.device_type), own) * shape.vocab_size
     if full:
         logits += width * min(OUTER_ROWS, shape.vocab_size) * hidden
     if config.gradient_checkpointing:

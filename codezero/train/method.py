@@ -64,9 +64,9 @@ def free_room(config: TrainConfig, device: torch.device, state_dir: str | Path) 
 
 def plan_training(shape: ModelShape, config: TrainConfig, load: Workload, room: Room) -> MemoryEstimate:
     """Returns the estimate of training with the configured method. If it does not fit as configured, `train` of the
-    estimate has smaller micro-batches and, if these are not enough, recomputes activations: the update is the same. A
-    full that does not fit even so trains bfloat16 weights without masters. The estimate has as many own groups, up to
-    `most_local`, as there is then room for.
+    estimate has smaller micro-batches and, if these are not enough, recomputes activations: the update is the same. If
+    bfloat16 weights with method full still do not fit, they are trained without float32 masters. The estimate has as
+    many own groups, up to `most_local`, as there is then room for.
 
     Raises TrainingError: nothing fits; the message gives both sizes and up to three changes that help most.
     """

@@ -226,7 +226,9 @@ def test_no_prompts_give_no_groups_and_progress_is_told(engine, engines):
 @pytest.mark.parametrize(
     ("said", "kind"), [("CUDA out of memory. Tried", torch.OutOfMemoryError), ("no kernel image", RolloutError)]
 )
-def test_an_error_of_continuous_batching_is_raised_by_its_kind(said, kind, llama, monkeypatch):
+def test_an_error_of_continuous_batching_is_raised_by_its_kind_and_logged(
+    said, kind, llama, monkeypatch, caplog, capsys
+):
     """Its thread fails, and tells of that in the results only."""
 
     def failing(*_, **__):
@@ -235,6 +237,8 @@ def test_an_error_of_continuous_batching_is_raised_by_its_kind(said, kind, llama
     monkeypatch.setattr(type(llama[1].get_base_model()), "forward", failing)
     with pytest.raises(kind, match=said):
         draw((continuous.sample_groups, llama[1]))
+    assert "Error in generation loop" in caplog.text
+    assert capsys.readouterr().err == ""
     monkeypatch.undo()
     assert len(draw((continuous.sample_groups, llama[1]))) == len(PROMPTS)
 
@@ -284,9 +288,10 @@ def test_an_engine_remembers_from_call_to_call_how_much_memory_holds(llama, monk
     assert max(tried[:first]) > max(tried[first:]) == 2
 
 
-def test_no_memory_to_warm_up_continuous_batching_leaves_nothing_behind(llama, monkeypatch):
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory"), MemoryError("Memory footprint 9")])
+def test_no_memory_to_warm_up_continuous_batching_leaves_nothing_behind(llama, monkeypatch, error):
     def full(_):
-        raise torch.OutOfMemoryError("CUDA out of memory")
+        raise error
 
     monkeypatch.setattr(ContinuousBatchingManager, "warmup", full)
     before = threading.active_count()

@@ -1,6 +1,7 @@
 """Solving ahead with rollout servers: which tasks are drawn when, and from which weights their solutions are."""
 
 from collections import Counter
+from threading import Lock
 
 import pytest
 import torch
@@ -32,13 +33,28 @@ class Tasks:
         return {"rows": 1}
 
 
+class Held(Snapshots):
+    """Snapshots that are taken while the lock is held."""
+
+    def __init__(self, turn, *arguments):
+        super().__init__(*arguments)
+        self._turn = turn
+
+    def take(self, *arguments):
+        assert self._turn.locked()
+        return super().take(*arguments)
+
+
 class Node:
     def __init__(self, server, folder, max_staleness, tasks):
         self.policy, self.tasks, self.version, self.steps = loaded(), tasks, 0, []
         config = RolloutConfig(num_generations=2, max_new_tokens=4)
         solver = PolicySolver(self.policy, config, seed=1, peer_id="us", progress=lambda *step: self.steps.append(step))
-        engine = RemoteEngine([server], Snapshots(self.policy.model, folder, Transfer.auto))
-        self.ahead = AheadSolver(self.tasks, solver, self.policy, engine, max_staleness)
+        turn = Lock()
+        snapshots = Held(turn, self.policy.model, folder, Transfer.auto)
+        self.ahead = AheadSolver(
+            self.tasks, solver, self.policy, RemoteEngine([server], snapshots), max_staleness, turn
+        )
 
     def round(self):
         """The questions of a round's groups, and the versions of their weights; then an update."""

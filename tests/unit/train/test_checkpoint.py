@@ -82,6 +82,17 @@ def test_a_damaged_checkpoint_that_was_skipped_is_neither_the_best_nor_takes_the
     assert names(tmp_path) == ["best", "round-00000041", "round-00000042"]
 
 
+def test_a_damaged_checkpoint_takes_no_place_beside_a_later_round(tmp_path):
+    store = CheckpointStore(tmp_path)
+    save(store, 40)
+    save(store, 50)
+    (tmp_path / "round-00000050" / "learner.pt").write_bytes(b"torn")
+    store = CheckpointStore(tmp_path)
+    assert store.load_latest().round == 40
+    save(store, 60)
+    assert names(tmp_path) == ["round-00000040", "round-00000060"]
+
+
 def test_a_folder_that_is_gone_is_told_as_an_error_of_the_save(tmp_path):
     store = CheckpointStore(tmp_path / "checkpoints")
     shutil.rmtree(tmp_path / "checkpoints")
