@@ -117,7 +117,7 @@ class LlamaContext:
             raise RuntimeError(f"it cannot apply {adapter.name}")
 
     def read(self, prompt: Sequence[int], sequence: int, on_batch: Callable[[], None]) -> NDArray[np.float32]:
-        """Fills an empty sequence with a prompt; calls `on_batch` after each batch of its tokens. Returns the logits [V]
+        """Fills an empty sequence with a prompt, calling `on_batch` after each batch of tokens. Returns the logits [V]
         of the next token."""
         for start in range(0, len(prompt), BATCH_TOKENS):
             part = prompt[start : start + BATCH_TOKENS]

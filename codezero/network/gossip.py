@@ -29,6 +29,8 @@ FIRST_POLL_S, LAST_POLL_S = 0.2, 2.0
 """First and longest wait in seconds between two looks at the board; each is half as long again as the last."""
 PUBLISH_TRIES = 2
 """The first try may ask nodes that are gone; the second does not."""
+MAX_DYING_S = 60.0
+"""Seconds after the end of its time that an exchange takes while the daemon is lost and started again."""
 TAKE_S, GATHER_S = 10.0, 20.0
 """Longest waits in seconds: for one publication, and until the last batch of them is begun. So nodes that answer slowly
 cost a round at most half a minute."""
@@ -146,7 +148,8 @@ class SwarmGossip:
             enough = len(now.pool) + len({notice.address for notice in fresh}) >= self._pool_size
             missing = self._awaited_in(sight) - now.heard - {notice.peer_id for notice in fresh}
             now.missing = set() if enough else missing
-            if (not now.missing or now.is_late()) and (dht is None or await self._link.dht() is dht):
+            is_over = not now.missing or now.is_late()
+            if now.is_hopeless() or (is_over and (dht is None or await self._link.dht() is dht)):
                 return fresh
             await now.pause()
 
@@ -264,6 +267,10 @@ class _Exchange:
     def is_late(self) -> bool:
         """Returns True if there is no time for another look."""
         return time.monotonic() + self._poll_s > self._deadline_s
+
+    def is_hopeless(self) -> bool:
+        """Returns True if the daemon has died again and again, long after there was time for another look."""
+        return time.monotonic() > self._deadline_s + MAX_DYING_S
 
     async def pause(self) -> None:
         """Waits until the next look."""

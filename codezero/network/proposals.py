@@ -24,7 +24,7 @@ MAX_COLLECTED = 32
 """The most proposals that `collect` returns."""
 MAX_PLACES = 64
 """The most places of feedback that are kept for publishing."""
-GIVE_S = 10.0
+GIVE_S = 30.0
 """Longest wait in seconds for feedback to be stored; if it is not, it is published again with the next."""
 
 

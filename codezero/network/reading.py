@@ -19,8 +19,9 @@ from codezero.network.wire import Reason, WireError
 
 logger = logging.getLogger(__name__)
 
-READY_S, LOOK_S, GATHER_S, TAKE_S = 3.0, 6.0, 5.0, 4.0
-"""Longest waits in seconds: for the network, for a look at a feed, until the last record is asked for, for a record."""
+READY_S, LOOK_S, GATHER_S, TAKE_S = 3.0, 12.0, 5.0, 7.0
+"""Longest waits in seconds: for the network, for a look at a feed, until the last record is asked for, for a record. A
+search among silent nodes takes up to MAX_SEARCH_S and one answer's time more, which nobody may cut short."""
 MAX_FETCHES = 8
 """The most records fetched at a time."""
 MAX_REJECTED = 1000

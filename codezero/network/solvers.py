@@ -16,7 +16,7 @@ from codezero.proposals import Proposal, ProposalFeedback
 
 MAX_KNOWN = 1000
 """The number of the node's last proposals for which feedback is accepted."""
-PUBLISH_TRIES, PUBLISH_S = 2, 10.0
+PUBLISH_TRIES, PUBLISH_S = 2, 30.0
 """Number of tries to publish, and seconds for each. The first may ask nodes that are gone; the second does not."""
 
 

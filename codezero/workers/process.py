@@ -67,7 +67,11 @@ class WorkerProcess:
         spent = self._rss_bytes > MAX_IDLE_BYTES or self._num_jobs >= MAX_JOBS or (fresh and self._num_jobs > 0)
         if spent or self._process.poll() is not None:
             self._replace()
-        self.wait_until_ready()
+        try:
+            self.wait_until_ready()
+        except WorkerError:  # the machine may have been short of memory just then
+            self._replace()
+            self.wait_until_ready()
         self._num_jobs += 1
         reply = self._converse(frame, time.monotonic() + wall_s)
         if isinstance(reply, bytes):

@@ -70,7 +70,9 @@ def _take_files() -> tuple[int, int, int]:
     nothing = os.open(os.devnull, os.O_RDWR)
     for target, file in zip(_FILES, (nothing, nothing, nothing, *high), strict=True):
         os.dup2(file, target)
-    os.closerange(len(_FILES), os.sysconf("SC_OPEN_MAX"))
+    # Where the limit is a thousand million, as in some containers, older kernels close number by number for a minute.
+    last = max(map(int, os.listdir("/proc/self/fd"))) if kernel.IS_LINUX else os.sysconf("SC_OPEN_MAX")
+    os.closerange(len(_FILES), last + 1)
     return 3, 4, 5 if kernel.IS_LINUX else 0
 
 

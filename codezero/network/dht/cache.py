@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import logging
 import time
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+from codezero.network.dht.addresses import address_group
 from codezero.runtime.files import replace_file
 
 logger = logging.getLogger(__name__)
 
-MAX_PEERS = 64
-"""The most peers in the file."""
+MAX_PEERS, MAX_AT_ADDRESS = 64, 8
+"""The most peers in the file, and of one address: peer ids are free."""
 MAX_AGE_S = 30 * 24 * 3600.0
 """Seconds after which a peer is forgotten."""
 SAVE_INTERVAL_S = 60.0
@@ -37,9 +39,16 @@ class PeerCache:
         """Notes that these nodes were seen now, and writes the file if one is new or the last write is long ago."""
         now = time.time()
         fresh = dict.fromkeys(addresses, now)
-        news = not fresh.keys() <= self._seen_s.keys()
-        self._seen_s.update(fresh)
-        self._seen_s = {address: self._seen_s[address] for address in self.addresses()[:MAX_PEERS]}
+        before = self._seen_s.keys()
+        self._seen_s = {**self._seen_s, **fresh}
+        kept: list[str] = []
+        at = Counter[str]()
+        for address in self.addresses():  # of those seen at the same time the oldest come first
+            at[address_group(address)] += 1
+            if at[address_group(address)] <= MAX_AT_ADDRESS:
+                kept.append(address)
+        self._seen_s = {address: self._seen_s[address] for address in kept[:MAX_PEERS]}
+        news = not self._seen_s.keys() <= before
         if fresh and (news or now - self._saved_s >= SAVE_INTERVAL_S):
             self._save(now)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ipaddress
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,7 @@ async def start(config: SwarmConfig, reach: Reach, listen: Sequence[str], key_fi
         identity_path=str(key_file),
         startup_timeout=config.startup_timeout_s,
         dht_mode="client" if reach is Reach.client else "server",
-        nat_port_map=reach is Reach.server and not all(_is_local(address) for address in listen),
+        nat_port_map=False,  # no node opens a port of its router unasked
         use_auto_relay=relayed,
         trusted_relays=list(config.bootnodes) if relayed else None,
         force_reachability="private" if relayed else None,
@@ -81,6 +82,8 @@ async def stop(p2p: P2P) -> None:
     except DAEMON_ERRORS:
         with contextlib.suppress(ProcessLookupError):
             p2p._child.kill()
+    with contextlib.suppress(OSError, TypeError):  # of one that has died hivemind leaves the socket
+        os.remove(p2p.daemon_listen_maddr["unix"])
 
 
 def is_running(p2p: P2P) -> bool:
@@ -138,13 +141,16 @@ def with_ports(listen: Sequence[str], visible: Sequence[str]) -> list[str]:
 
 def choose_reach(config: SwarmConfig, own_addresses: Iterable[str] | None = None) -> Reach:
     """Returns `swarm.reach`. For `auto` it is `client` if the bootnodes are on the internet and none of this machine's
-    addresses is, which means that a router in between admits no connections; else `server`."""
+    addresses of a kind that it listens at is, which means that a router in between admits no connections; else
+    `server`."""
     if config.reach is not Reach.auto:
         return config.reach
     if config.announce or all(_is_local(address) for address in config.bootnodes):
         return Reach.server
     own = _interface_addresses() if own_addresses is None else own_addresses
-    return Reach.server if any(_is_global(address) for address in own) else Reach.client
+    versions = {6 if part(address, "ip6") else 4 for address in config.listen}
+    is_there = any(_is_global(one) and ipaddress.ip_address(one).version in versions for one in own)
+    return Reach.server if is_there else Reach.client
 
 
 def _interface_addresses() -> list[str]:

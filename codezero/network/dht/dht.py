@@ -12,7 +12,7 @@ import asyncio
 import heapq
 import random
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
@@ -148,19 +148,24 @@ class Dht:
     async def fetch(self, key: str, is_right: Callable[[bytes], bool]) -> bytes | None:
         """Returns a plain record that passes the test, from the first node that has one; None if none near the key has.
 
-        It asks one node at a time, each nearer to the key; a wrong answer costs one step.
+        It asks one node at a time, each nearer to the key; a wrong answer costs one step. Every second one is of the
+        routing table and of the address asked least, since one party may own all that are near or named.
         """
         where = key_id(key)
         value = _unwrap(self._server.held(where)) if self._server is not None else None
         if value is not None and is_right(value):
             return value
         known = self._known_near(where)
-        asked: set[PeerID] = set()
-        for _ in range(MAX_FETCH_STEPS):
-            peer = min(known.keys() - asked, key=lambda peer: where.xor_distance(known[peer]), default=None)
-            if peer is None:
+        ours, asked = set(known), set[PeerID]()
+        num_asked = Counter[str]()
+        for step in range(MAX_FETCH_STEPS):
+            left = sorted(known.keys() - asked, key=lambda peer: where.xor_distance(known[peer]))
+            if not left:
                 break
+            own = [peer for peer in left if peer in ours] if step % 2 else []
+            peer = min(own, key=lambda peer: num_asked[self.addresses.seen(peer)]) if own else left[0]
             asked.add(peer)
+            num_asked[self.addresses.seen(peer)] += 1
             answer = await self._find(peer, where)
             value = _unwrap(answer.value) if answer is not None and not answer.is_directory else None
             if value is not None and is_right(value):
@@ -222,7 +227,8 @@ class Dht:
                     break
                 continue
             if located or len(answered) < len(asked):  # a liar may name ever more nodes that are silent, or its own
-                ahead = list({*ahead, *nearest(ours.keys() - asked)})
+                left = sorted(ours.keys() - asked, key=distance)  # silent ones of one address cost one wait, not many
+                ahead = list({*ahead, *self.addresses.spread(left, count, located)})
             elif now != before:  # as long as steps lead nearer, few of these will be among the last
                 ahead = ahead[: (count + 1) // 2]
             before = now

@@ -45,15 +45,15 @@ class DirectoryEntry:
     """The address from which that replica says that it got it; None if it does not say."""
 
 
-def read_dictionary(raw: bytes) -> list[Packed]:
-    """Returns the entries of a directory that can be decoded; none if it is not a directory."""
+def read_dictionary(raw: bytes, most: int | None = None) -> list[Packed]:
+    """Returns the entries of a directory that can be decoded, of the first `most`; none if it is not a directory."""
     try:
         outer = _EXT.decode(raw)
         entries = _DIRECTORY.decode(outer.data)[2] if outer.code == _EXT_CODE else []
     except UNREADABLE:
         return []
     found = []
-    for entry in entries:
+    for entry in entries[:most]:
         try:
             found.append(_ENTRY.decode(entry))
         except UNREADABLE:

@@ -156,10 +156,10 @@ class RecordServer:
 
     def _charge(self, peer_id: PeerID, count: int) -> None:
         """Counts records and keys for a peer and its address. Raises ValueError: they send too much."""
-        self._rates.take(peer_id.to_base58(), count)
         address = self._addresses.seen(peer_id)
-        if address != UNKNOWN:
+        if address != UNKNOWN:  # first, so that what is refused to a peer counts there too
             self._rates.take(address, count / PEERS_PER_ADDRESS)
+        self._rates.take(peer_id.to_base58(), count)
 
     def _may_send(self, peer_id: PeerID, size: int) -> bool:
         """Counts the bytes of records for a peer and its address. Returns False if they were sent too many lately, or
@@ -200,7 +200,7 @@ def _read_items(key: DHTID, tag: bytes, value: bytes, expires_at_s: float, sende
     if tag == DHTProtocol.IS_REGULAR_VALUE:
         return [OfferedRecord(key=key, subkey=None, value=value, expires_at_s=expires_at_s, sender=sender)]
     if tag == DHTProtocol.IS_DICTIONARY:
-        entries = read_dictionary(value)[:MAX_ENTRIES]
+        entries = read_dictionary(value, MAX_ENTRIES)
     else:
         subkey = read_subkey(tag)
         entries = [] if subkey is None else [(subkey, value, expires_at_s)]

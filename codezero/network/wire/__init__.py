@@ -5,7 +5,6 @@ All input is untrusted. The readers raise WireError and nothing else, whatever t
 
 from __future__ import annotations
 
-from codezero.network.wire.announcement import MAX_ANNOUNCEMENT_BYTES as MAX_ANNOUNCEMENT_BYTES
 from codezero.network.wire.announcement import PROPOSALS as PROPOSALS
 from codezero.network.wire.announcement import ROLLOUTS as ROLLOUTS
 from codezero.network.wire.announcement import VERSION as VERSION
@@ -13,7 +12,6 @@ from codezero.network.wire.announcement import Announcement as Announcement
 from codezero.network.wire.announcement import feedback_to as feedback_to
 from codezero.network.wire.announcement import read_announcement as read_announcement
 from codezero.network.wire.announcement import sign_announcement as sign_announcement
-from codezero.network.wire.body import MAX_BODY_BYTES as MAX_BODY_BYTES
 from codezero.network.wire.codec import MAX_RECORD_BYTES as MAX_RECORD_BYTES
 from codezero.network.wire.codec import MAX_TEXT_CHARS as MAX_TEXT_CHARS
 from codezero.network.wire.codec import Reason as Reason

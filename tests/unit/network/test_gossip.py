@@ -362,6 +362,16 @@ def test_groups_are_published_anew_when_the_daemon_was_started_anew():
     assert asyncio.run(scenario()) == 2
 
 
+def test_an_exchange_ends_though_the_daemon_dies_at_every_look(monkeypatch):
+    monkeypatch.setattr(gossip_module, "MAX_DYING_S", 0.5)
+
+    class Dying(Link):
+        async def dht(self):
+            return object()
+
+    assert play(Board(), of(ALICE, "mine"), link=Dying()).external == ()
+
+
 def test_without_a_daemon_the_node_trains_alone():
     link = Link()
     link.current = None

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import itertools
+import time
 
+import msgspec
 import pytest
 from hivemind.dht.routing import DHTID
 from hivemind.p2p import PeerID
@@ -14,8 +16,10 @@ from hivemind.proto import dht_pb2
 from codezero.network import directory, genrl, wire
 from codezero.network.dht.dht import key_id
 from codezero.network.dht.neighbours import node_id_of
+from codezero.network.dht.records import OfferedRecord
 from codezero.types import RoundId
 from tests.unit.network.dht.memory_p2p import MemoryNetwork, publish
+from tests.unit.network.dht.test_dht import run_simulated
 from tests.unit.network.test_native_board import board
 from tests.unit.network.wire_builders import SWARM, group, identity
 
@@ -70,6 +74,35 @@ def test_no_number_of_ids_at_one_address_hides_what_three_nodes_publish(count):
     assert asyncio.run(scenario()) == [2, 2, 2]
 
 
+def answers_nothing(dht) -> None:
+    """Makes a node that is connected, and never answers what is looked for."""
+
+    async def find(request, context):
+        await asyncio.sleep(3600)
+
+    dht.p2p.answer("find", find)
+
+
+def test_no_number_of_silent_ids_at_one_address_hides_what_three_nodes_publish():
+    async def scenario():
+        network = MemoryNetwork()
+        honest = [await network.dht(name) for name in (*PUBLISHERS, *OTHERS)]
+        liars = [await network.dht(name, address="6.6.6.6") for name in ground(8)]
+        for node, other in itertools.permutations([*honest, *liars], 2):
+            assert await node.meet(other.p2p.peer_id)
+        for node in honest:
+            node._protocol.wait_timeout = 3.0
+            await node.addresses.refresh()
+        for liar in liars:
+            answers_nothing(liar)
+        nodes = list(zip(PUBLISHERS, honest, strict=False))
+        for name, dht in nodes:
+            assert await publish(board(name), dht, ROUND, [group(identity(name).peer_id)], 600.0)
+        return [len((await board(name).look(dht, ROUND)).notices) for name, dht in nodes]
+
+    assert run_simulated(scenario) == [2, 2, 2]
+
+
 def names_invented_nodes(dht) -> None:
     """Makes a node name twenty nodes that nobody is, nearer to any key than all others."""
 
@@ -110,3 +143,21 @@ def test_liars_at_one_address_do_not_make_a_swarm_look_larger_than_it_is():
         return [node.estimate_size() for node in honest[:4]]
 
     assert max(asyncio.run(scenario())) < 2 * 28
+
+
+def test_who_is_nearest_and_names_invented_nodes_does_not_hide_what_others_keep():
+    async def scenario():
+        alice, liar, *honest = await MemoryNetwork().swarm("alice", "sybil liar", *OTHERS, rules=genrl.RULES)
+        key = next(key for key in map(str, range(1000)) if min((alice, liar, *honest), key=near(key)) is liar)
+        names_invented_nodes(liar)
+        for keeper in sorted(honest, key=near(key))[:3]:
+            value = msgspec.msgpack.encode(b"content")
+            item = OfferedRecord(key=key_id(key), subkey=None, value=value, expires_at_s=time.time() + 60, sender="")
+            assert keeper._server._records.add(item, (0.0, 0.0), "1.2.3.4")
+        return await alice.fetch(key, lambda found: found == b"content")
+
+    assert asyncio.run(scenario()) == b"content"
+
+
+def near(key: str):
+    return lambda dht: key_id(key) ^ dht._id

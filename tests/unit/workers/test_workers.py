@@ -142,6 +142,21 @@ def test_a_worker_that_dies_between_two_jobs_is_replaced_silently(one):
     assert one.submit(ECHO, "next", cpu_s=1).result() == "next"
 
 
+def test_a_worker_that_is_killed_as_it_starts_is_started_once_more(monkeypatch, one):
+    starts, start = [], process.WorkerProcess._start
+
+    def killed_at_first(self):
+        start(self)
+        starts.append(self.pid)
+        if len(starts) == 1:
+            os.kill(self.pid, signal.SIGKILL)
+
+    monkeypatch.setattr(process.WorkerProcess, "_start", killed_at_first)
+    assert one.submit(ECHO, "first", cpu_s=1, fresh=True).result() == "first"
+    assert one.submit(ECHO, "next", cpu_s=1, fresh=True).result() == "next"
+    assert len(starts) >= 2
+
+
 def test_a_killer_is_tried_twice_before_that_is_said_of_it(one):
     before = one.pids
     assert one.ask(KILL, "signal", cpu_s=1).cause is Cause.SIGNAL

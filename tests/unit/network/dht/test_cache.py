@@ -72,8 +72,26 @@ def test_a_thousand_strangers_do_not_push_out_those_still_there(path):
     one = PeerCache(path)
     for number in range(1000):
         one.note([A, f"/ip4/6.6.6.6/tcp/{number}/p2p/Qm{number}"])
-    assert len(one.addresses()) == 64
+    assert len(one.addresses()) == 9  # eight of one address
     assert A in PeerCache(path).addresses()
+
+
+def test_a_thousand_strangers_do_not_push_out_one_that_was_away(path, monkeypatch):
+    one = PeerCache(path)
+    strangers = [f"/ip4/6.6.6.6/tcp/{number}/p2p/Qm{number}" for number in range(1000)]
+    for later, seen in enumerate(([A, *strangers], strangers, [*strangers, A])):
+        monkeypatch.setattr(cache.time, "time", lambda later=later: NOW + later)
+        one.note(seen)
+        assert A in PeerCache(path).addresses()
+
+
+def test_the_file_is_not_written_again_while_there_are_more_peers_than_it_holds(path):
+    one = PeerCache(path)
+    many = [f"/ip4/10.0.{number}.1/tcp/1/p2p/Qm{number}" for number in range(100)]
+    one.note(many)
+    before = path.stat().st_mtime_ns
+    one.note(many)
+    assert path.stat().st_mtime_ns == before
 
 
 def test_the_file_is_not_written_again_for_the_same_peers(path):

@@ -20,7 +20,8 @@ HOME, CLOUD = ["192.168.1.7", "127.0.0.1", "fe80::1", "02:42:ac:11:00:02"], ["10
     [
         ({"bootnodes": [PUBLIC]}, HOME, Reach.client),
         ({"bootnodes": [PUBLIC]}, CLOUD, Reach.server),
-        ({"bootnodes": [PUBLIC]}, [*HOME, "2606:4700::1"], Reach.server),
+        ({"bootnodes": [PUBLIC]}, [*HOME, "2606:4700::1"], Reach.client),
+        ({"bootnodes": [PUBLIC], "listen": ["/ip6/::/tcp/0"]}, [*HOME, "2606:4700::1"], Reach.server),
         ({"bootnodes": [PUBLIC]}, [*HOME, "100.64.0.9"], Reach.client),
         ({"bootnodes": [PUBLIC]}, [], Reach.client),
         ({"bootnodes": [PUBLIC], "announce": ["/ip4/9.9.9.9/tcp/4001"]}, HOME, Reach.server),
@@ -86,15 +87,19 @@ def test_a_daemon_runs_while_its_process_lives_and_hivemind_talks_with_it():
     assert not is_running(p2p(writing=False))
 
 
-def test_a_daemon_that_does_not_end_is_killed(monkeypatch):
+def test_a_daemon_that_does_not_end_is_killed_and_leaves_no_socket(monkeypatch, tmp_path):
     monkeypatch.setattr(daemon, "DAEMON_TIMEOUT_S", 0.05)
     killed = []
 
     async def never():
         await asyncio.sleep(3600)
 
-    asyncio.run(daemon.stop(SimpleNamespace(shutdown=never, _child=SimpleNamespace(kill=lambda: killed.append(1)))))
+    socket = tmp_path / "p2pd.sock"
+    socket.touch()
+    child = SimpleNamespace(kill=lambda: killed.append(1))
+    asyncio.run(daemon.stop(SimpleNamespace(shutdown=never, _child=child, daemon_listen_maddr={"unix": str(socket)})))
     assert killed == [1]
+    assert not socket.exists()
 
 
 @pytest.mark.parametrize("error", [ConnectionRefusedError("refused"), asyncio.IncompleteReadError(b"", 1)])
