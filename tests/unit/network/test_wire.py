@@ -13,8 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codezero.network.wire import (
-    MAX_ANNOUNCEMENT_BYTES,
-    MAX_BODY_BYTES,
     MAX_RECORD_BYTES,
     PROPOSALS,
     Reason,
@@ -25,6 +23,8 @@ from codezero.network.wire import (
     sign_announcement,
     unpack_groups,
 )
+from codezero.network.wire.announcement import MAX_ANNOUNCEMENT_BYTES
+from codezero.network.wire.body import MAX_BODY_BYTES
 from codezero.types import SampledTokens
 from tests.unit.network.wire_builders import SWARM, announce, group, groups, identity
 
