@@ -9,6 +9,7 @@ from contextlib import closing
 import pytest
 
 from codezero.cli import main
+from codezero.config import checkout
 from codezero.errors import OUTAGE, CheckpointError, LedgerError, StateError, told_as
 from codezero.identity.key import load, load_or_create
 from codezero.identity.names import animal_name
@@ -198,7 +199,8 @@ def test_identity_show_warns_of_a_key_that_others_can_read(peer, folder, capsys)
 def test_identity_of_a_node_without_a_key_is_an_error_and_makes_none(folder, arguments, capsys, monkeypatch):
     monkeypatch.setenv("IDENTITY_PATH", "mine.pem")
     error = error_of(["identity", *arguments], capsys)
-    assert error == "there is no key mine.pem: a first `codezero run` or `codezero identity import` makes one"
+    made_by = f"a first `{checkout.COMMAND} run` or `{checkout.COMMAND} identity import`"
+    assert error == f"there is no key mine.pem: {made_by} makes one"
     assert list(folder.iterdir()) == []
 
 
