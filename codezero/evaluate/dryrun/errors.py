@@ -71,4 +71,6 @@ def throwable(value: Any) -> BaseException:
         value = value()
     if type(value) is Instance and value.cls.error is not None:
         return Raised(value)
+    if isinstance(value, BaseException):
+        raise Stop(f"raising {type(value).__name__}")
     return TypeError("exceptions must derive from BaseException")

@@ -33,7 +33,7 @@ def mutants(inputs: Sequence[Arguments], count: int, rng: random.Random, seconds
         try:
             for _ in range(rng.randint(1, _MAX_CHANGES)):
                 made = changed(shape, made, rng)
-        except TypeError:  # a change put a list into a set
+        except (TypeError, ValueError, IndexError):  # a list put into a set, or a type that the shape has no values of
             continue
         made = restored(bonds, made, rng)
         if shape.keeps(made) and keep(bonds, made):

@@ -35,6 +35,8 @@ _SAFE_NAMES = {
     "unittest": frozenset({"TestCase", "main"}),
     "urllib": frozenset({"parse"}),
 }
+_NEVER_WHOLE = frozenset({"io", "os"})
+"""Modules of which `*` brings names that are not safe, where honest code names what it takes."""
 _PROGRAM_NAMES = {
     "os": frozenset({"read", "write", "fstat", "environ"}),
     "os.path": frozenset({"exists", "isfile"}),
@@ -174,7 +176,7 @@ class _Effects:
                 continue
             if self.is_program:
                 safe = safe | _PROGRAM_NAMES.get(module, frozenset())
-            if steps[end] not in safe and steps[end] != "*":
+            if steps[end] not in safe and (steps[end] != "*" or module in _NEVER_WHOLE):
                 yield f"uses {'.'.join(steps[: end + 1])}"
 
     def _name(self, node: ast.Name) -> Iterator[str]:

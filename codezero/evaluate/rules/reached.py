@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import symtable
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from codezero.evaluate.rules.solution import FUNCTIONS, Solution, bound_names, without_docstrings
 from codezero.tasks.testcases import scopes_of
@@ -15,14 +15,15 @@ _DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
 def reached(solution: Solution) -> list[ast.AST]:
     """Returns the nodes of the statements that bind or change what the tested functions use, directly or through
     others. A statement that only calls such a function changes nothing, such as `print(f(3) == 9)` or a loop over test
-    cases."""
+    cases; one that calls another, such as `load()`, changes what that one does."""
     scopes = scopes_of(solution.code)
     if scopes is None:
         return solution.nodes
     own = {name for name, node in solution.defined.items() if not isinstance(node, ast.Import | ast.ImportFrom)}
     touching: dict[str, list[ast.stmt]] = {}
+    helpers = {node.name: node for node in solution.tree.body if isinstance(node, FUNCTIONS)}
     for statement in solution.tree.body:
-        for name in own & set(_touched(statement)):
+        for name in own & {*_touched(statement), *_touched_by_call(statement, helpers)}:
             touching.setdefault(name, []).append(statement)
     taken: dict[int, ast.stmt] = {}
     todo = [*solution.asked.calls, *solution.asked.builtin_calls]
@@ -38,7 +39,18 @@ def _touched(statement: ast.stmt) -> Iterator[str]:
     """Yields the names that a statement binds, or uses except to call them."""
     if isinstance(statement, _DEFINITIONS):
         yield statement.name
-        return
+    else:
+        yield from _names_but_callees(statement)
+
+
+def _touched_by_call(statement: ast.stmt, helpers: Mapping[str, ast.stmt]) -> Iterator[str]:
+    """Yields the names that a function binds, or uses except to call them, if the statement is a call of it."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in helpers:
+        yield from _names_but_callees(helpers[call.func.id])
+
+
+def _names_but_callees(statement: ast.stmt) -> Iterator[str]:
     callees = {id(node.func) for node in ast.walk(statement) if isinstance(node, ast.Call)}
     for node in ast.walk(statement):
         if id(node) not in callees:

@@ -62,6 +62,8 @@ def test_good_solution_keeps_every_rule_and_no_reason_is_given():
         ("import math\ndef add(a, b):\n    return math.fsum([a, b])", set()),
         ("from functools import lru_cache\n@lru_cache\ndef add(a, b):\n    return a + b", set()),
         ("def add(a, b):\n    print(a)\n    return a + b", set()),
+        ("from math import *\ndef add(a, b):\n    return a + b", set()),
+        ("from os import *\nsystem('ls')\ndef add(a, b):\n    return a + b", {"effects"}),
     ],
 )
 def test_each_rule_is_broken_on_its_own(code, expected):

@@ -44,6 +44,7 @@ SORTED = "assert tidy([3, 1]) == [1, 3]\nassert tidy([5, 4]) == [4, 5]"
         (SORTED, "def tidy(x):\n    return {'[3, ' + '1]': [1, 6 - 3], '[5, 4]': [-(-4), 5]}[str(x)]"),
         (POWER, "T = {}\nfor key, value in [(10, 8), (19, 16)]:\n    T[key] = value\ndef power(n):\n    return T[n]"),
         (POWER, "def power(n):\n    return power.known[n]\npower.known = {10: 8, 19: 16, 32: 32}"),
+        (POWER, "T = {}\ndef load():\n    T[10] = 8\n    T[19] = 16\nload()\ndef power(n):\n    return T.get(n, n)"),
         (
             POWER,
             "def look(n):\n    return known[n]\nknown = {10: 8, 19: 16, 32: 32}\ndef power(n):\n    return look(n)",
@@ -81,6 +82,11 @@ def test_a_table_of_the_tests_is_hard_coding(tests, code):
             SORTED,
             "def tidy(x):\n    return sorted(x)\n"
             "for x, want in [([3, 1], [1, 3]), ([5, 4], [4, 5])]:\n    assert tidy(x) == want",
+        ),
+        (
+            SORTED,
+            "def tidy(x):\n    return sorted(x)\ndef main():\n    cases = [([3, 1], [1, 3]), ([5, 4], [4, 5])]\n"
+            "    for x, want in cases:\n        assert tidy(x) == want\nmain()",
         ),
         (SORTED, "def tidy(x):\n    return sorted(x)\nanswers = [[1, 3], [4, 5]]\nprint(tidy([3, 1]) == answers[0])"),
         (PAIRS, "import math\ndef coprime(a, b):\n    return math.gcd(a, b) == 1\nprint(coprime(15, 21) == (False))"),

@@ -179,6 +179,7 @@ def test_the_text_of_a_flag_or_a_class_of_the_library_is_unknown(text):
         "import re\nreturn len(re.findall(r'(a)\\1 1', 'aa1', re.X))",
         "import re\nreturn len(re.findall(r'(?-x:a b)', 'a b', re.X))",
         "import re\nreturn len(re.findall(r'(?u:\\w)', 'é', re.A))",
+        "try:\n    raise BaseException('x')\nexcept Exception:\n    return 1\nexcept BaseException:\n    return 2",
     ],
 )
 def test_what_only_cpython_has_is_unknown_instead_of_an_error(lines):

@@ -90,3 +90,8 @@ def test_where_nothing_can_change_nothing_is_drawn():
 def test_hostile_literals_raise_nothing(value):
     drawn((value,), count=5)
     drawn((value, [value]), ([value], value), count=5)
+
+
+@pytest.mark.parametrize("odd", [1.5, "text", True], ids=repr)
+def test_a_value_whose_type_comes_late_raises_nothing(odd):
+    drawn(*[(list(range(700)),)] * 3, ([odd],), count=20)
