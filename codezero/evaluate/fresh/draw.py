@@ -113,9 +113,10 @@ def recalled_by(
 ) -> Recalled:
     """Returns whether a program that passes its tests seems to contain their answers, by its values for `count` similar
     inputs, without a reference. It does if it gives one value for all of these and several for the visible inputs, as a
-    table with a default does; not if the value is a boolean, which right functions give too. It is UNTOLD if the value
-    is one of just two for the visible inputs, such as 'Yes' and 'No', or all inputs have words, such as names of
-    months, for whose mutants a right function has a default too. `seconds` are of processor time."""
+    table with a default does; not if the value is a boolean, which right functions give too. It is UNTOLD if one for a
+    visible input is no literal or takes too long, which a table's author can see to; if the value is one of just two
+    for the visible inputs, such as 'Yes' and 'No'; or if all inputs have words, such as names of months, for whose
+    mutants a right function has a default too. `seconds` are of processor time."""
     ends = process_time() + seconds
     alike = _alike(suite, functions)
     if alike is None:
@@ -123,8 +124,10 @@ def recalled_by(
     form, inputs = alike
     asked = [form.asked(one) for one in mutants(inputs, count, random.Random(seed), seconds / 2)]
     visible = values_of(program, suite, [form.asked(one) for one in inputs], _budget(ends, len(inputs)))
-    if 2 * len(asked) < count or len(visible) < len(inputs):
+    if 2 * len(asked) < count:
         return Recalled.UNTRIED
+    if len(visible) < len(inputs):
+        return Recalled.UNTOLD
     values = list(values_of(program, suite, asked, _budget(ends, len(asked))).values())
     if not values:
         return Recalled.UNTOLD

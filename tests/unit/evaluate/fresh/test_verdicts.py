@@ -177,6 +177,19 @@ def test_a_reference_that_gives_no_fresh_tests_hides_no_table(reference):
     assert p_of(table, reference=reference) == [P_RECALLED]
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from decimal import Decimal\ndef f(xs):\n    return Decimal(ANSWER)",
+        "def f(xs):\n    for _ in range(40_000): pass\n    return ANSWER",
+    ],
+    ids=["no literal", "slow"],
+)
+def test_a_table_whose_values_cannot_be_had_is_not_taken_for_right(code):
+    answer = "({3: 15, 2: 3, 1: 7}[len(xs)] if xs in ([1, 2], [4, 9, 2], [7]) else 0)"
+    assert p_of(code.replace("ANSWER", answer), reference=None) == [P_FRESH_DOUBTFUL]
+
+
 def test_own_and_peers_groups_of_a_round_have_one_seed_and_rounds_tasks_and_nodes_another():
     def seeds(*groups, **given):
         workers = Recording()
