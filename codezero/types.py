@@ -163,7 +163,7 @@ class Recalled(str, Enum):
     """The result of a check for memorised examples, made on programs that pass them if there are no other tests."""
 
     UNTRIED = "untried"
-    """The check was not needed or not possible."""
+    """The check was not needed or not possible; the attempt counts as its tests say."""
     NONE = "none"
     """No sign of memorised examples."""
     TABLE = "table"
