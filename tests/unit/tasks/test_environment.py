@@ -1,6 +1,7 @@
 """Environments: the documented example and reasoning-gym's, from the source of tasks to the scored group."""
 
 import importlib.util
+import logging
 import os
 import re
 import subprocess
@@ -162,7 +163,7 @@ def test_a_rule_that_fails_costs_its_attempt_its_reward_and_nobody_else_anything
     found = scored(rules, ["0.25", "no number", "2", "nan"], external=True)
     assert found.refused is None
     assert [verdict.outcome for verdict in found.verdicts] == [Outcome.JUDGED, *[Outcome.UNAVAILABLE] * 3]
-    warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    warned = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert sum("ValueError in rules.py" in text for text in warned) == 1  # though two attempts were asked about twice
 
 

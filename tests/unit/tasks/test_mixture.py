@@ -168,7 +168,7 @@ def test_stream_that_breaks_off_is_replaced_with_one_warning_and_tried_again_lat
     later = time.monotonic() + 1801.0
     monkeypatch.setattr(mixture_module.time, "monotonic", lambda: later)
     assert {question.split()[0] for question in questions(mixture.draw(2))} == {"Write"}
-    assert [record.levelname for record in caplog.records if record.levelname != "INFO"] == ["WARNING"]
+    assert [record.levelno for record in caplog.records if record.levelno != logging.INFO] == [logging.WARNING]
 
 
 def test_a_hub_that_is_lost_while_candidates_are_collected_is_replaced(caplog):
