@@ -37,7 +37,7 @@ from codezero.runtime.console import printable
 from codezero.runtime.logs import log_end
 from codezero.runtime.stop import stop_with_parent
 
-STDOUT = 1
+_STDOUT = 1
 BUG = 70
 """The exit code EX_SOFTWARE of sysexits.h."""
 UNREAD = 128 + signal.SIGPIPE
@@ -87,10 +87,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _output_is_unread() -> bool:
     """Says if what read the output has ended, as `head` does after ten lines; Python then tries no more at exit."""
     output = select.poll()
-    output.register(STDOUT, 0)  # its errors are told whatever is asked for
+    output.register(_STDOUT, 0)  # its errors are told whatever is asked for
     if not output.poll(0):
         return False
-    os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), _STDOUT)
     return True
 
 

@@ -98,11 +98,11 @@ def _start(
     others = {name: value for name, value in environment.items() if name != TOKEN_ENV}
     token = {TOKEN_ENV: chosen.token} if chosen.token else {}
     if chosen.way is Way.OWN:
-        console.log_to(options.own.folder)
         config = _of_own_swarm(options, chosen)[1]
-        if config.ledger.kind is LedgerKind.wallet:
-            token |= _unlocked(config, environment, terminal)
-        return up(replace(options.own, settings=chosen.settings, environment=others, node_environment=token))
+        console.log_to(options.own.folder)
+        is_wallet = config.ledger.kind is LedgerKind.wallet
+        secrets = {**token, **(_unlocked(config, environment, terminal) if is_wallet else {})}
+        return up(replace(options.own, settings=chosen.settings, environment=others, node_environment=secrets))
     with ExitStack() as stack:
         settings = list(chosen.settings)
         config = load_config(settings)

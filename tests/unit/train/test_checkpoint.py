@@ -68,13 +68,19 @@ def test_a_damaged_round_is_saved_again_when_it_was_replayed(tmp_path):
     assert store.load_latest().learner["weights"]["w"].tolist() == [5.0] * 4
 
 
-def test_a_damaged_checkpoint_that_was_skipped_is_neither_the_best_nor_takes_the_place_of_a_good_one(tmp_path):
-    store = CheckpointStore(tmp_path)
+def resumed_from_40(folder) -> CheckpointStore:
+    """A store whose newest checkpoint, of round 50, is damaged and was skipped."""
+    store = CheckpointStore(folder)
     save(store, 40)
     save(store, 50)
-    (tmp_path / "round-00000050" / "learner.pt").write_bytes(b"torn")
-    store = CheckpointStore(tmp_path)
+    (folder / "round-00000050" / "learner.pt").write_bytes(b"torn")
+    store = CheckpointStore(folder)
     assert store.load_latest().round == 40
+    return store
+
+
+def test_a_damaged_checkpoint_that_was_skipped_is_neither_the_best_nor_takes_the_place_of_a_good_one(tmp_path):
+    store = resumed_from_40(tmp_path)
     assert store.keep_best()
     assert store.load_best().round == 40
     save(store, 41)
@@ -83,12 +89,7 @@ def test_a_damaged_checkpoint_that_was_skipped_is_neither_the_best_nor_takes_the
 
 
 def test_a_damaged_checkpoint_takes_no_place_beside_a_later_round(tmp_path):
-    store = CheckpointStore(tmp_path)
-    save(store, 40)
-    save(store, 50)
-    (tmp_path / "round-00000050" / "learner.pt").write_bytes(b"torn")
-    store = CheckpointStore(tmp_path)
-    assert store.load_latest().round == 40
+    store = resumed_from_40(tmp_path)
     save(store, 60)
     assert names(tmp_path) == ["round-00000040", "round-00000060"]
 
