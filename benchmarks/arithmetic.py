@@ -17,8 +17,9 @@ import torch
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
+from codezero.llm.draw import SamplingParams
 from codezero.llm.load import LoadedModel
-from codezero.llm.sample import SampleRequest, SamplingParams, sample_groups
+from codezero.llm.sample import SampleRequest, sample_groups
 from codezero.types import SampledTokens, Task, TaskOrigin
 
 CHARACTERS = "0123456789+-./=b "

@@ -38,8 +38,9 @@ from benchmarks.tables import against, markdown
 from codezero.config.load import load_config
 from codezero.llm import continuous, store
 from codezero.llm import device as devices
+from codezero.llm.draw import SamplingParams
 from codezero.llm.load import load_model
-from codezero.llm.sample import SampleGroups, SampleRequest, SamplingParams, sample_groups
+from codezero.llm.sample import SampleGroups, SampleRequest, sample_groups
 from codezero.policy.build import Models
 from codezero.prompts import solver
 from codezero.runtime.amounts import GIB

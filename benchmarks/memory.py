@@ -41,7 +41,8 @@ from codezero.config import Backend
 from codezero.config.load import load_config
 from codezero.evaluate.build import LLAMA_CPP_BYTES
 from codezero.llm.catalogue import find
-from codezero.llm.sample import SampleRequest, SamplingParams
+from codezero.llm.draw import SamplingParams
+from codezero.llm.sample import SampleRequest
 from codezero.policy import build
 from codezero.prompts.evaluator import NO, YES
 from codezero.runtime.amounts import GIB

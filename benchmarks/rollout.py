@@ -42,10 +42,11 @@ from benchmarks.tables import against, markdown
 from codezero.config import Importance, TrainConfig
 from codezero.llm import device as devices
 from codezero.llm import store
+from codezero.llm.draw import SamplingParams
 from codezero.llm.llama_engine import LlamaCppEngine
 from codezero.llm.llama_library import LlamaContext
 from codezero.llm.load import LoadedModel, load_model
-from codezero.llm.sample import SampleGroups, SampleRequest, SamplingParams, sample_groups
+from codezero.llm.sample import SampleGroups, SampleRequest, sample_groups
 from codezero.prompts import solver as prompt
 from codezero.tasks.problems import load_problems
 from codezero.train.batch import TrainSequence

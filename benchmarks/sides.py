@@ -15,8 +15,9 @@ from benchmarks.measure import free_memory
 from codezero.config import EvaluatorConfig, TrainConfig
 from codezero.evaluate.backends.transformers import TransformersBackend
 from codezero.llm import device as devices
+from codezero.llm.draw import SamplingParams
 from codezero.llm.load import LoadedModel, load_model
-from codezero.llm.sample import SampleRequest, SamplingParams, sample_groups
+from codezero.llm.sample import SampleRequest, sample_groups
 from codezero.prompts import evaluator, solver
 from codezero.tasks.problems import load_problems
 from codezero.train.batch import TextEncoder

@@ -184,7 +184,8 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     def row(self, body, seed):
         import torch
 
-        from codezero.llm.sample import SampleRequest, SamplingParams, sample_groups
+        from codezero.llm.draw import SamplingParams
+        from codezero.llm.sample import SampleRequest, sample_groups
 
         ends = [] if not body["ignore_eos"] else body["stop_token_ids"]
         request = SampleRequest(

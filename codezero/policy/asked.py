@@ -13,9 +13,10 @@ from dataclasses import replace
 import torch
 
 from codezero.errors import PromptTooLong, Stopping
+from codezero.llm.draw import SamplingParams
 from codezero.llm.load import LoadedModel
 from codezero.llm.logprobs import CompletionScorer
-from codezero.llm.sample import SampleRequest, SamplingParams, sample_groups
+from codezero.llm.sample import SampleRequest, sample_groups
 
 MAX_PROMPT_TOKENS = 4096
 """The longest question in tokens: it may be hostile, and memory is planned for learning, which has shorter prompts."""

@@ -11,8 +11,9 @@ import torch
 
 from codezero.config import RolloutConfig
 from codezero.errors import PromptTooLong
+from codezero.llm.draw import SamplingParams
 from codezero.llm.load import LoadedModel
-from codezero.llm.sample import SampleGroups, SampleRequest, SamplingParams, restore_generator, sample_groups
+from codezero.llm.sample import SampleGroups, SampleRequest, restore_generator, sample_groups
 from codezero.ports import Progress
 from codezero.prompts import solver as prompt
 from codezero.train.claims import packed

@@ -14,8 +14,9 @@ from codezero.errors import ProposerError
 from codezero.llm.chat_server import ChatServer
 from codezero.llm.client import Purpose
 from codezero.llm.device import is_out_of_memory
+from codezero.llm.draw import SamplingParams
 from codezero.llm.load import LoadedModel
-from codezero.llm.sample import SampleRequest, SamplingParams, restore_generator, sample_groups
+from codezero.llm.sample import SampleRequest, restore_generator, sample_groups
 from codezero.ports import Progress
 from codezero.types import SampledTokens
 

@@ -25,9 +25,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from codezero.config import RolloutEngine
 from codezero.config.solver import LOGPROBS_AFTER
 from codezero.errors import Stopping, TransferError
+from codezero.llm.draw import SamplingParams
 from codezero.llm.load import LoadedModel
 from codezero.llm.replies import Done, Progressed, Reply
-from codezero.llm.sample import SampleGroups, SampleRequest, SamplingParams
+from codezero.llm.sample import SampleGroups, SampleRequest
 from codezero.rollouts import protocol
 from codezero.rollouts.protocol import RolloutRequest, ServerStatus
 from codezero.rollouts.served import OtherBase, ServedWeights

@@ -8,15 +8,9 @@ from typing import Any
 
 import torch
 
+from codezero.llm.draw import SamplingParams
 from codezero.llm.load import LoadedModel
-from codezero.llm.sample import (
-    SampleGroups,
-    SampleRequest,
-    SamplingParams,
-    StepCallback,
-    restore_generator,
-    sample_groups,
-)
+from codezero.llm.sample import SampleGroups, SampleRequest, StepCallback, restore_generator, sample_groups
 from codezero.ports import Progress
 from codezero.prompts import verifier as prompt
 from codezero.types import SampledTokens

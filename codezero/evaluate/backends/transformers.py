@@ -11,9 +11,10 @@ from codezero.errors import EvaluatorError
 from codezero.evaluate.backends.base import MAX_PROMPT_TOKENS, Chat, Review
 from codezero.llm.choose import choice_probabilities
 from codezero.llm.device import is_out_of_memory
+from codezero.llm.draw import SamplingParams
 from codezero.llm.load import LoadedModel
 from codezero.llm.review import ReviewedAnswer, review_answers
-from codezero.llm.sample import SampleRequest, SamplingParams, sample_groups
+from codezero.llm.sample import SampleRequest, sample_groups
 from codezero.prompts.evaluator import NO, YES
 
 MAX_BATCH_TOKENS = MAX_PROMPT_TOKENS

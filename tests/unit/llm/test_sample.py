@@ -2,7 +2,8 @@ import pytest
 import torch
 
 from codezero.llm import decoding, onednn
-from codezero.llm.sample import SampleRequest, SamplingParams, draw, sample_groups
+from codezero.llm.draw import SamplingParams, draw
+from codezero.llm.sample import SampleRequest, sample_groups
 from tests.builders import tiny_model
 
 PROMPTS = [[5, 6, 7, 8], [9, 10], [11, 12, 13, 14, 15, 16, 17]]

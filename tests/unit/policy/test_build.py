@@ -18,7 +18,8 @@ from codezero.evaluate.build import JudgeWeights
 from codezero.evaluate.judge import ModelJudge
 from codezero.harness.policy import trained_in
 from codezero.llm import engines, llama_engine, vllm_engine
-from codezero.llm.sample import SampleRequest, SamplingParams
+from codezero.llm.draw import SamplingParams
+from codezero.llm.sample import SampleRequest
 from codezero.llm.vllm_engine import VllmEngine
 from codezero.observe.probes import NODE
 from codezero.policy import build

@@ -11,7 +11,8 @@ import torch
 
 from codezero.config import TrainConfig, Transfer
 from codezero.errors import RolloutError
-from codezero.llm.sample import SampleRequest, SamplingParams, sample_groups
+from codezero.llm.draw import SamplingParams
+from codezero.llm.sample import SampleRequest, sample_groups
 from codezero.rollouts import engine as engines
 from codezero.rollouts.client import ServerFailed
 from codezero.rollouts.engine import RemoteEngine

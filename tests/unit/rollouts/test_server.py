@@ -13,7 +13,8 @@ import torch
 
 from codezero.config import RolloutEngine, Transfer
 from codezero.errors import CodezeroError
-from codezero.llm.sample import SampleRequest, SamplingParams, sample_groups
+from codezero.llm.draw import SamplingParams
+from codezero.llm.sample import SampleRequest, sample_groups
 from codezero.llm.within_memory import WithinMemory
 from codezero.rollouts import client, protocol, server
 from codezero.rollouts.client import Cancelled, RolloutServer, ServerFailed
