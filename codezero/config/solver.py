@@ -129,8 +129,7 @@ class RolloutConfig:
 
     def auto_on(self, device_type: str) -> RolloutEngine:
         """Returns the engine that auto stands for on a kind of device."""
-        continuous = device_type == "cuda" and self.keeps_all
-        return RolloutEngine.continuous if continuous else RolloutEngine.transformers
+        return RolloutEngine.transformers
 
 
 @dataclass

@@ -60,6 +60,26 @@ class _GrowingLayer(DynamicLayer):  # type: ignore[misc]
         self._room = None
 
 
+class _FixedLayer(DynamicLayer):  # type: ignore[misc]
+    """The cache of a layer in tensors that stay where they are, of which attention always reads the whole. A step adds
+    one token to each row, at a place that all layers share."""
+
+    keys: Tensor
+    values: Tensor
+
+    def __init__(self, keys: Tensor, values: Tensor, most: int, place: Tensor) -> None:
+        super().__init__()
+        self.lazy_initialization(keys, values)
+        # Zeros, since what a mask hides counts nothing times what is there.
+        self.keys, self.values = (nn.functional.pad(x, (0, 0, 0, most - x.shape[-2])) for x in (keys, values))
+        self._place = place
+
+    def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+        self.keys.index_copy_(2, self._place, key_states)
+        self.values.index_copy_(2, self._place, value_states)
+        return self.keys, self.values
+
+
 def make_cache(model: Any, most: int) -> Cache:
     """Returns an empty cache for at most so many tokens a row."""
     if not has_plain_cache(model):
@@ -74,6 +94,12 @@ def copied(cache: Cache, most: int) -> Cache:
         if old.get_seq_length():
             layer.update(old.keys, old.values)
     return Cache(layers=layers)
+
+
+def fixed(cache: Cache, most: int, place: Tensor) -> Cache:
+    """Returns a cache of plain layers (`make_cache`) with room for so many tokens a row; the next one comes to `place`
+    [1], which the caller moves on."""
+    return Cache(layers=[_FixedLayer(layer.keys, layer.values, most, place) for layer in cache.layers])
 
 
 def left_padded(caches: Sequence[Cache], most: int) -> Cache:

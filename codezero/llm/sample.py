@@ -3,8 +3,8 @@
     prompts [N] ──prefill once──► left-padded cache [N, P] ──repeat each row G times──► cache [N·G, P] ──decode──►
 
 Ended rows are removed from the batch when they are an eighth of it. All sampled ids are kept exactly, with the end
-token. On an accelerator the host reads what was drawn every 16 steps only, so that it can be ahead of the device; what
-a row has drawn after its end token is thrown away.
+token. On an accelerator the shapes of a step stay the same, so that it can be replayed, until half of the rows have
+ended, and the host reads what was drawn every 16 steps only; what a row has drawn after its end token is thrown away.
 """
 
 from __future__ import annotations
@@ -21,12 +21,18 @@ from torch import Tensor
 from codezero.llm import decoding, onednn
 from codezero.llm.draw import SamplingParams, draw
 from codezero.llm.logprobs import has_plain_cache
+from codezero.llm.recorded import Recorded
 from codezero.types import SampledTokens
 
+IN_STEP = frozenset({"cpu"})
+"""The types of devices that compute in step with the host, so that it waits for nothing when it reads a number."""
 READ_STEPS = 16
 """The number of steps between two waits for an accelerator. Rows that have ended meanwhile cost at most 15 steps."""
-ENDED_SHARE = 1 / 8
-"""The share of a batch that has ended from which on it is removed, which costs a copy of the cache."""
+ENDED_SHARE, ENDED_SHARE_FIXED = 1 / 8, 1 / 2
+"""The share of a batch that has ended from which on it is removed, which costs a copy of the cache, and where shapes
+are fixed a new recording too."""
+MASK_STEP = 8
+"""A mask's length is a multiple of this, as torch's attention on an NVIDIA GPU wants it."""
 StepCallback = Callable[[int, int], None]
 """A function `on_step(steps done, most steps)` that is called after each step."""
 
@@ -66,7 +72,8 @@ def sample_groups(model: Any, request: SampleRequest) -> list[list[SampledTokens
     if not request.prompts:
         return []
     model.eval()
-    decoder, num_steps = _Decoder(model, request), request.params.max_new_tokens
+    num_steps = request.params.max_new_tokens
+    decoder = (_FixedDecoder if _has_fixed_shapes(model) else _Decoder)(model, request)
     with onednn.packed_weights(model), decoding.grouped_queries(model):
         for step in range(num_steps):
             if not decoder.advance(last=step + 1 == num_steps):
@@ -77,16 +84,19 @@ def sample_groups(model: Any, request: SampleRequest) -> list[list[SampledTokens
     return [rows[i : i + size] for i in range(0, len(rows), size)]
 
 
+def _has_fixed_shapes(model: Any) -> bool:
+    """Returns True if decoding is to wait for nothing. Only torch's attention takes the mask of such a step."""
+    is_ahead = model.device.type not in IN_STEP
+    return is_ahead and has_plain_cache(model) and model.config._attn_implementation == "sdpa"
+
+
 class _Decoder:
     """The state of one batched decode: a cache, the rows still running, and what all rows have sampled."""
 
     def __init__(self, model: Any, request: SampleRequest) -> None:
         self.model, self.params = model, request.params
         self.device, self.end_ids = model.device, frozenset(request.end_ids)
-        on_cpu = self.device.type == "cpu"
-        self.read_steps = 1 if on_cpu else READ_STEPS
-        # A mask of two dimensions makes transformers look for padding in it at each step, and wait for the answer.
-        self.expands_mask = not on_cpu and has_plain_cache(model)
+        self.read_steps = 1 if self.device.type in IN_STEP else READ_STEPS
         self.prompts = [tuple(prompt) for prompt in request.prompts for _ in range(request.num_generations)]
         self.ids: list[list[int]] = [[] for _ in self.prompts]
         self.logprobs: list[list[float]] = [[] for _ in self.prompts]
@@ -105,7 +115,7 @@ class _Decoder:
         mask = (torch.arange(width) >= starts).long().to(self.device)  # [N, P]
         most = width + self.params.max_new_tokens
         # A CPU would take as long for padding as for tokens; an accelerator wants all prompts at once.
-        if self.device.type == "cpu" and has_plain_cache(self.model):
+        if self.device.type in IN_STEP and has_plain_cache(self.model):
             logits = self._read_each(prompts, most)
         else:
             logits = self._read_together(prompts, mask, pad_id, most)
@@ -113,8 +123,6 @@ class _Decoder:
         self.mask = mask.repeat_interleave(num_generations, dim=0)  # [B, P]
         self.positions = self.mask.sum(-1, keepdim=True)  # [B, 1], position of the next token
         self.logits = logits.repeat_interleave(num_generations, dim=0)  # [B, V]
-        if self.expands_mask:
-            self.mask = self.mask[:, None, None].bool()  # [B, 1, 1, P]
 
     def _read_each(self, prompts: Sequence[Sequence[int]], most: int) -> Tensor:
         """Fills the cache, a prompt at a time, after their common beginning. Returns the logits of their next tokens
@@ -163,36 +171,38 @@ class _Decoder:
         self.step += 1
         self.unread.append(torch.stack([tokens.int(), logprobs.view(torch.int32)]))
         if last or len(self.unread) == self.read_steps:
-            self._take()
-            num_running = sum(row >= 0 for row in self.active)
-            if num_running == 0 or last:
+            if not self._take(torch.stack(self.unread)) or last:
                 return False
-            if num_running <= (1 - ENDED_SHARE) * len(self.active):
-                tokens = self._compact(tokens)
+            self.unread.clear()
+            if (running := self._running(ENDED_SHARE)) is not None:
+                self._keep(running)
+                tokens = tokens[running]
         self.mask = torch.nn.functional.pad(self.mask, (0, 1), value=1)
         self.logits = self._forward(tokens[:, None], self.mask, self.positions)
         self.positions = self.positions + 1
         return True
 
-    def _take(self) -> None:
-        """Takes what was drawn from the device, in one copy."""
-        drawn = torch.stack(self.unread).cpu()  # [steps, 2, rows]
-        self.unread.clear()
-        for tokens, logprobs in zip(drawn[:, 0].tolist(), drawn[:, 1].view(torch.float32).tolist(), strict=True):
+    def _take(self, drawn: Tensor) -> bool:
+        """Takes what was drawn [steps, 2, rows] from the device, in one copy. Returns True if any row still runs."""
+        there = drawn.cpu()
+        for tokens, logprobs in zip(there[:, 0].tolist(), there[:, 1].view(torch.float32).tolist(), strict=True):
             for i, row in enumerate(self.active):
                 if row >= 0:
                     self.ids[row].append(tokens[i])
                     self.logprobs[row].append(logprobs[i])
                     if tokens[i] in self.end_ids:
                         self.active[i] = -1
+        return any(row >= 0 for row in self.active)
 
-    def _compact(self, tokens: Tensor) -> Tensor:
+    def _running(self, share: float) -> Tensor | None:
+        """Returns the rows of the cache that still run, or None unless such a share of them has ended."""
         running = [i for i, row in enumerate(self.active) if row >= 0]
-        keep = torch.tensor(running, device=self.device)
-        self.cache.batch_select_indices(keep)
-        self.mask, self.positions, self.uniforms = self.mask[keep], self.positions[keep], self.uniforms[keep]
-        self.active = [self.active[i] for i in running]
-        return tokens[keep]
+        return torch.tensor(running, device=self.device) if len(running) <= (1 - share) * len(self.active) else None
+
+    def _keep(self, rows: Tensor) -> None:
+        self.cache.batch_select_indices(rows)
+        self.mask, self.positions, self.uniforms = self.mask[rows], self.positions[rows], self.uniforms[rows]
+        self.active = [row for row in self.active if row >= 0]
 
     @property
     def rows(self) -> list[SampledTokens]:
@@ -200,6 +210,49 @@ class _Decoder:
             SampledTokens(prompt_ids=prompt, completion_ids=tuple(ids), logprobs=tuple(logprobs))
             for prompt, ids, logprobs in zip(self.prompts, self.ids, self.logprobs, strict=True)
         ]
+
+
+class _FixedDecoder(_Decoder):
+    """A decode whose step starts the same kernels on the same tensors each time, and waits for nothing."""
+
+    def __init__(self, model: Any, request: SampleRequest) -> None:
+        super().__init__(model, request)
+        width = self.mask.shape[-1]
+        most = -(-(width + self.params.max_new_tokens) // MASK_STEP) * MASK_STEP
+        self.at = torch.zeros(1, dtype=torch.long, device=self.device)  # the next step
+        self.place = self.at + width  # of its token in the cache
+        # A mask of two dimensions would make transformers look for padding in it at each step, and wait for the answer.
+        self.mask = torch.nn.functional.pad(self.mask.bool(), (0, most - width))[:, None, None]  # [B, 1, 1, most]
+        self.cache = decoding.fixed(self.cache, most, self.place)
+        self._settle()
+
+    def _settle(self) -> None:
+        self.drawn = torch.zeros(READ_STEPS, 2, len(self.active), dtype=torch.int32, device=self.device)
+        self.run = Recorded(self._run, self.device)
+
+    def _run(self) -> None:
+        tokens, logprobs = draw(self.logits, self.params, self.uniforms.index_select(1, self.at))
+        bits = torch.stack([tokens.int(), logprobs.view(torch.int32)])
+        self.drawn.index_copy_(0, self.at % READ_STEPS, bits[None])
+        self.mask.index_fill_(-1, self.place, True)
+        self.logits.copy_(self._forward(tokens[:, None], self.mask, self.positions))
+        for moving in (self.at, self.place, self.positions):
+            moving += 1
+
+    def advance(self, *, last: bool) -> bool:
+        self.run()
+        self.step += 1
+        if last or self.step % READ_STEPS == 0:
+            if not self._take(self.drawn[: (self.step - 1) % READ_STEPS + 1]) or last:
+                return False
+            if (running := self._running(ENDED_SHARE_FIXED)) is not None:
+                self._keep(running)
+        return True
+
+    def _keep(self, rows: Tensor) -> None:
+        super()._keep(rows)
+        self.logits = self.logits[rows]
+        self._settle()
 
 
 def num_common(prompts: Sequence[Sequence[int]]) -> int:

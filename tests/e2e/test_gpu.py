@@ -1,9 +1,13 @@
 """A node on a real NVIDIA GPU, where there is one, and on the CPU with the state that it leaves."""
 
+import logging
+
 import pytest
 import torch
 
-from tests.builders import save_tiny, tiny_tokenizer
+from codezero.llm import sample
+from codezero.llm.draw import SamplingParams
+from tests.builders import save_tiny, tiny_model, tiny_tokenizer
 from tests.e2e.test_node import reports, run
 
 DEVICE = "cuda"
@@ -24,3 +28,25 @@ def test_rounds_go_on_when_the_state_moves_between_gpu_and_cpu(tmp_path, method)
     played = reports(tmp_path)
     assert [report["round"] for report in played] == [1, 2, 3]
     assert any(report["skipped"] is None for report in played)
+
+
+def test_a_step_that_is_replayed_draws_what_one_that_is_called_draws(monkeypatch, caplog):
+    caplog.set_level(logging.INFO)
+    model = tiny_model().to(DEVICE)
+
+    def drawn():
+        request = sample.SampleRequest(
+            prompts=[[5, 6, 7, 8], [9, 10], [11, 12, 13, 14, 15, 16, 17]],
+            num_generations=8,
+            params=SamplingParams(max_new_tokens=100),
+            end_ids=range(0, 259, 64),
+            pad_id=257,
+            generator=torch.Generator(DEVICE).manual_seed(0),
+        )
+        return [row for group in sample.sample_groups(model, request) for row in group]
+
+    replayed = drawn()
+    assert not [one for one in caplog.messages if "cannot be recorded" in one]
+    monkeypatch.setattr(sample, "Recorded", lambda function, _: function)
+    assert [row.completion_ids for row in replayed] == [row.completion_ids for row in drawn()]
+    assert len({len(row.completion_ids) for row in replayed}) > 6

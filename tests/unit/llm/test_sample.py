@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from codezero.llm import decoding, onednn
+from codezero.llm import sample as llm_sample
 from codezero.llm.draw import SamplingParams, draw
 from codezero.llm.sample import SampleRequest, sample_groups
 from tests.builders import tiny_model
@@ -41,6 +42,37 @@ def test_batched_greedy_decoding_of_ragged_prompts_equals_decoding_each_alone():
         expected = greedy_one_by_one(model, prompt, 8)
         assert [tokens.completion_ids for tokens in group] == [expected, expected]
         assert all(tokens.prompt_ids == tuple(prompt) for tokens in group)
+
+
+@pytest.fixture
+def as_accelerator(monkeypatch):
+    """The CPU is taken for a device that computes while the host goes on."""
+    monkeypatch.setattr(llm_sample, "IN_STEP", frozenset())
+
+
+@pytest.mark.usefixtures("as_accelerator")
+@pytest.mark.parametrize("steps", [1, 16, 40])
+def test_greedy_decoding_in_tensors_of_fixed_shapes_equals_decoding_each_alone(steps):
+    model = tiny_model()
+    groups = sample(model, PROMPTS, num_generations=2, temperature=0.0, max_new_tokens=steps)
+    for prompt, group in zip(PROMPTS, groups, strict=True):
+        assert [tokens.completion_ids for tokens in group] == [greedy_one_by_one(model, prompt, steps)] * 2
+
+
+@pytest.mark.usefixtures("as_accelerator")
+@pytest.mark.parametrize("shape", [{}, {"num_key_value_heads": 4}, {"attn_implementation": "eager"}])
+def test_an_accelerator_draws_what_a_cpu_draws_while_rows_end(shape, monkeypatch):
+    model, ends = tiny_model(**shape), list(range(0, 259, 32))
+    rows = []
+    with model.register_forward_pre_hook(
+        lambda _, args, kwargs: rows.append(kwargs["input_ids"].shape[0]), with_kwargs=True
+    ):
+        found = sample(model, PROMPTS, 8, ends, max_new_tokens=60)
+    assert_logprobs(model, found, 1.0)
+    assert len(set(rows)) > 2  # the prompts, all attempts, fewer
+    monkeypatch.undo()
+    drawn = sample(model, PROMPTS, 8, ends, max_new_tokens=60)
+    assert [[x.completion_ids for x in group] for group in found] == [[x.completion_ids for x in g] for g in drawn]
 
 
 def assert_logprobs(model, groups, temperature):

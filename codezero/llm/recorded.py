@@ -1,0 +1,52 @@
+"""A step of decoding that an NVIDIA GPU replays.
+
+Starting the 1,300 kernels of a step of Qwen2.5 0.5B takes the host 20 ms, running them takes the GPU a tenth of that.
+A CUDA graph of them is started at once (https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import torch
+
+from codezero.llm.device import is_out_of_memory
+
+logger = logging.getLogger(__name__)
+
+
+class Recorded:
+    """A function that reads and writes tensors which stay where they are, and waits for nothing. On an NVIDIA GPU its
+    second call records the kernels that it starts, which this and later calls replay; elsewhere it is just called."""
+
+    def __init__(self, function: Callable[[], None], device: torch.device) -> None:
+        self._function = function
+        self._is_recorded = device.type == "cuda"
+        self._has_run = False
+        self._graph: torch.cuda.CUDAGraph | None = None
+
+    def __call__(self) -> None:
+        """Raises RuntimeError: the accelerator is out of memory."""
+        # Kernels and libraries are loaded when they are first used, which must not happen in a recording.
+        if self._is_recorded and self._has_run and self._graph is None:
+            self._record()
+        if self._graph is not None:
+            self._graph.replay()
+        else:
+            self._function()
+        self._has_run = True
+
+    def _record(self) -> None:
+        graph = torch.cuda.CUDAGraph()
+        try:
+            # Only what this thread does is restricted meanwhile: another one may be copying a checkpoint.
+            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+                self._function()
+        except RuntimeError as error:
+            if is_out_of_memory(error):
+                raise
+            self._is_recorded = False
+            logger.info("this model's decoding cannot be recorded as a CUDA graph, so it takes longer: %s", error)
+        else:
+            self._graph = graph
