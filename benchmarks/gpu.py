@@ -6,9 +6,8 @@
 
 Each piece is a process of its own, so that one that fails leaves the others: its result is then the error.
 
-- `decode SHAPE ROWS`: so many attempts of `TOKENS` tokens each, four a prompt, by the node's own sampler; `continuous`
-  by `rollout.engine=continuous`. Tokens a second, memory, and how often the host waits for the device
-  (`torch.cuda.set_sync_debug_mode`).
+- `decode SHAPE ROWS`: so many attempts of `TOKENS` tokens each, four a prompt, by the node's own sampler. Tokens a
+  second, memory, and how often the host waits for the device (`torch.cuda.set_sync_debug_mode`).
 - `update SHAPE METHOD`: an update from 64 attempts of `TRAINED` tokens by a node's own plan, its judge in memory too.
 - `rounds SHAPE METHOD`: `codezero run`, killed without warning after two rounds, and started again for two more.
 
@@ -36,12 +35,12 @@ from benchmarks.harness import ROOT, Arm, Counts, Result, Target
 from benchmarks.power import of_none
 from benchmarks.tables import against, markdown
 from codezero.config.load import load_config
-from codezero.llm import continuous, store
 from codezero.llm import device as devices
+from codezero.llm import store
 from codezero.llm.draw import SamplingParams
 from codezero.llm.load import load_model
-from codezero.llm.sample import SampleGroups, SampleRequest, sample_groups
-from codezero.policy.build import Models
+from codezero.llm.sample import SampleRequest, sample_groups
+from codezero.policy.build import Models, plan_node
 from codezero.prompts import solver
 from codezero.runtime.amounts import GIB
 from codezero.runtime.console import Console
@@ -63,12 +62,10 @@ SHAPES: Mapping[str, Shape] = {
 """The shapes of Qwen2.5's models."""
 PIECES = (
     *("decode 0.5B 8", "decode 0.5B 64", "decode 0.5B 256", "decode 1.5B 64"),
-    *("continuous 0.5B 64", "continuous 0.5B 256"),
     *("update 0.5B full", "update 1.5B lora", "rounds 0.5B full", "rounds 0.5B lora"),
 )
 TINY = (
     "decode tiny 8",
-    "continuous tiny 8",
     "update tiny full",
     "update tiny lora",
     "rounds tiny full",
@@ -104,7 +101,7 @@ def settings_of(shape: str, method: str, options: Any) -> list[str]:
     ]
 
 
-def decode(engine: SampleGroups, shape: str, rows: str, options: Any) -> Counts:
+def decode(shape: str, rows: str, options: Any) -> Counts:
     device = devices.choose_device(load_config([f"model.device={options.device}"]).model.device)
     dtype = devices.choose_dtype(load_config([]).model.dtype, device)
     loaded = load_model(shape, folder_of(shape, options), device, dtype)
@@ -120,7 +117,7 @@ def decode(engine: SampleGroups, shape: str, rows: str, options: Any) -> Counts:
             pad_id=loaded.pad_id,
             generator=torch.Generator(device).manual_seed(0),
         )
-        engine(loaded.model, request)
+        sample_groups(loaded.model, request)
 
     sample(WARM_UP_TOKENS)
     with Meter(device) as meter:
@@ -133,7 +130,9 @@ def update(shape: str, method: str, options: Any) -> Counts:
     settings = [*settings_of(shape, method, options), f"rollout.max_new_tokens={TRAINED}"]
     settings += [f"swarm.num_local={GROUPS}", f"rollout.num_generations={SIZE}"]
     config = load_config(settings)
-    node = Models(config, options.state / "gpu" / "none", Console())
+    folder, console = options.state / "gpu" / "none", Console()
+    planned = plan_node(config, folder, console).memory
+    node = Models(config, folder, console)
     encoder = TextEncoder(
         tokenizer=node.policy.tokenizer,
         encode_prompt=lambda task: (),
@@ -147,7 +146,7 @@ def update(shape: str, method: str, options: Any) -> Counts:
     learner.step(groups)
     with Meter(next(node.policy.model.parameters()).device) as meter:
         learner.step(groups)
-    return {"planned": node.planned_bytes, "micro_batch": node.train.micro_batch_size, **meter.found}
+    return {"planned": planned.peak if planned else 0, **meter.found}
 
 
 def group(number: int, prompt_tokens: int) -> ScoredGroup:
@@ -208,8 +207,7 @@ def rounds(shape: str, method: str, options: Any) -> Counts:
 
 
 KINDS: Mapping[str, Callable[..., Counts]] = {
-    "decode": partial(decode, sample_groups),
-    "continuous": partial(decode, continuous.sample_groups),
+    "decode": decode,
     "update": update,
     "rounds": rounds,
 }
@@ -242,14 +240,14 @@ def cells(piece: str, found: Counts) -> list[str]:
         shown = ", ".join(f"{one:.1f}" for one in seconds)
         return [piece, f"rounds {', '.join(map(str, numbers))} in {shown} s, killed and {resumed}", "", ""]
     held = found["bytes"] / GIB
-    if kind in ("decode", "continuous"):
+    if "tokens" in found:
         speed, waits = found["tokens"] / found["wall_s"], found["waits"] / found["steps"]
         row = [f"{speed:,.0f} tokens/s", f"{held:.1f} GiB", f"{waits:.2f} a step"]
         targets = [(SPEED, speed, "{:,.0f}")] if f"{shape} {how}" == "0.5B 64" else [], [], [(WAITS, waits, "{:.2f}")]
     else:
         row = [
             f"{found['wall_s']:.2f} s",
-            f"{held:.1f} GiB of {found['planned'] / GIB:.1f} planned",
+            f"{held:.1f} GiB" + (f" of {found['planned'] / GIB:.1f} planned" if found["planned"] else ""),
             str(found["waits"]),
         ]
         limit = MEMORY.get(f"{shape} {how}")

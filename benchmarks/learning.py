@@ -148,7 +148,7 @@ RUNS = {
     "shared": Run(settings={**LEARNING, "swarm.num_local": 4, "swarm.num_external": 4}, nodes=2),
     "alone": Run(settings={**LEARNING, "swarm.num_local": 4}),
     "double": Run(settings=LEARNING, rollouts=2 * ROLLOUTS),
-    "gpu": Run(settings={**LEARNING, "rollout.engine": "auto"}, rollouts=4 * ROLLOUTS),
+    "gpu": Run(settings=LEARNING, rollouts=6144),
     **SWEEP,
 }
 

@@ -45,6 +45,8 @@ TABLES = {
     "evening": "table",
     "decoding": "table",
     "saving": "table",
+    "gpu-nvidia-h200": "table",
+    "gpu-nvidia-h200-before": "table",
     "transfer": "table",
     "mutation": "table",
     "against-functions": "table",

@@ -200,6 +200,8 @@ def _solve(
     with imports_that_stay():
         from codezero.harness import bench, policy
         from codezero.harness.best import Chooser
+        from codezero.llm.sample import sample_groups
+        from codezero.llm.within_memory import WithinMemory
         from codezero.policy.solver import measuring_solver
 
     def load(name: str, trained: Trained | None) -> Any:
@@ -213,7 +215,7 @@ def _solve(
     questions = [problem.task.question for problem in problems]
     batch = options.batch or policy.rows_at_once(loaded, questions, options.max_new_tokens)
     bar.write(f"model: {name}, on {where}, {batch} completions at a time")
-    sample = policy.make_sampler(loaded)
+    sample = WithinMemory(sample_groups)
     by = loaded if options.verify else None
     if writer is not None:
         by, _ = load(writer.model, writer)

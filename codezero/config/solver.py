@@ -22,16 +22,10 @@ class Dtype(Enum):
 
 
 class RolloutEngine(Enum):
-    auto = "auto"
     transformers = "transformers"
-    continuous = "continuous"
     llama_cpp = "llama_cpp"
     vllm = "vllm"
     remote = "remote"
-
-
-LOGPROBS_AFTER = (RolloutEngine.continuous, RolloutEngine.vllm)
-"""The engines whose log-probs are those after top-p and top-k."""
 
 
 class Transfer(Enum):
@@ -65,12 +59,11 @@ class ModelConfig:
 
 @dataclass
 class RolloutConfig:
-    engine: RolloutEngine = RolloutEngine.auto
-    """The sampler: transformers in this process; continuous, which is transformers' continuous batching, for GPUs;
-    auto, which is continuous on an NVIDIA GPU, and transformers elsewhere, if continuous fails, and with top-p or
-    top-k; llama_cpp in a process of its own, with a quantised copy of the base and the adapter (on a CPU with
-    train.method=lora; needs the extra llama-cpp, docs/launch-script.md); vllm in a server of its own that sleeps while
-    the node learns (on an NVIDIA GPU, where it was never run; needs the extra vllm); or remote, the servers below."""
+    engine: RolloutEngine = RolloutEngine.transformers
+    """The sampler: transformers in this process; llama_cpp in a process of its own, with a quantised copy of the base
+    and the adapter (on a CPU with train.method=lora; needs the extra llama-cpp, docs/launch-script.md); vllm in a
+    server of its own that sleeps while the node learns (on an NVIDIA GPU, where it was never run; needs the extra
+    vllm); or remote, the servers below."""
     servers: list[str] = field(default_factory=list)
     """With engine=remote: the files that `codezero rollout serve` wrote (docs/rollout-service.md). If no server
     answers, the node samples by itself."""
@@ -111,25 +104,12 @@ class RolloutConfig:
         require(0 < self.top_p <= 1, "rollout.top_p", self.top_p, "use a value in (0, 1]")
         require(self.top_k >= 0, "rollout.top_k", self.top_k, "use 0 to keep all tokens")
         require(
-            self.engine not in LOGPROBS_AFTER or self.keeps_all,
+            self.engine is not RolloutEngine.vllm or (self.top_p == 1 and self.top_k == 0),
             "rollout.engine",
             self.engine.value,
             "its log-probs are those after top-p and top-k: use rollout.top_p=1 and rollout.top_k=0, or "
             "rollout.engine=transformers",
         )
-
-    @property
-    def keeps_all(self) -> bool:
-        """True if top-p and top-k leave no token out."""
-        return self.top_p == 1 and self.top_k == 0
-
-    def engine_on(self, device_type: str) -> RolloutEngine:
-        """Returns the engine on a kind of device, which is never auto."""
-        return self.auto_on(device_type) if self.engine is RolloutEngine.auto else self.engine
-
-    def auto_on(self, device_type: str) -> RolloutEngine:
-        """Returns the engine that auto stands for on a kind of device."""
-        return RolloutEngine.transformers
 
 
 @dataclass

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from codezero.config import Device, Dtype, RolloutConfig, RolloutEngine, TrainConfig, TrainMethod
+from codezero.config import Device, Dtype, TrainConfig, TrainMethod
 from codezero.errors import StateError
 from codezero.llm import device as devices
-from codezero.llm import engines, store
+from codezero.llm import store
 from codezero.llm.load import LoadedModel, load_model
-from codezero.llm.sample import SampleGroups
 from codezero.prompts import solver as prompt
 from codezero.runtime import state
 from codezero.train import memory
@@ -69,12 +68,6 @@ def load_policy(
     if trained is not None:
         loaded = with_weights(loaded, trained)
     return loaded, devices.describe(where, precision)
-
-
-def make_sampler(policy: LoadedModel) -> SampleGroups:
-    """Returns the rollout engine that a node takes on the model's device by default."""
-    engine = RolloutConfig().engine_on(policy.model.device.type)
-    return engines.make_engine(RolloutEngine.auto, engine, Path(), Path(), 0)
 
 
 def rows_at_once(policy: LoadedModel, questions: Sequence[str], max_new_tokens: int) -> int:

@@ -97,14 +97,18 @@ def copied(cache: Cache, most: int) -> Cache:
 
 
 def fixed(cache: Cache, most: int, place: Tensor) -> Cache:
-    """Returns a cache of plain layers (`make_cache`) with room for so many tokens a row; the next one comes to `place`
-    [1], which the caller moves on."""
-    return Cache(layers=[_FixedLayer(layer.keys, layer.values, most, place) for layer in cache.layers])
+    """Turns a cache of plain layers (`make_cache`) into one with room for so many tokens a row; the next one comes to
+    `place` [1], which the caller moves on."""
+    layers = []
+    while cache.layers:  # a layer at a time, since memory holds no second cache
+        layer = cache.layers.pop(0)
+        layers.append(_FixedLayer(layer.keys, layer.values, most, place))
+    return Cache(layers=layers)
 
 
 def left_padded(caches: Sequence[Cache], most: int) -> Cache:
-    """Returns one cache of those of single rows (`make_cache`, all of plain layers), for at most so many tokens a row.
-    All rows end at the same place; zeros are before the shorter ones."""
+    """Returns one cache of several (`make_cache`, of plain layers), for at most so many tokens a row. All rows end at
+    the same place; zeros are before the shorter ones."""
     width = max(cache.get_seq_length() for cache in caches)
 
     def padded(parts: Iterable[Tensor]) -> Tensor:

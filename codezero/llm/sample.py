@@ -3,7 +3,7 @@
     prompts [N] ──prefill once──► left-padded cache [N, P] ──repeat each row G times──► cache [N·G, P] ──decode──►
 
 Ended rows are removed from the batch when they are an eighth of it. All sampled ids are kept exactly, with the end
-token. On an accelerator the shapes of a step stay the same, so that it can be replayed, until half of the rows have
+token. On an accelerator the shapes of a step stay the same, so that it can be replayed, until half of many rows have
 ended, and the host reads what was drawn every 16 steps only; what a row has drawn after its end token is thrown away.
 """
 
@@ -31,6 +31,10 @@ READ_STEPS = 16
 ENDED_SHARE, ENDED_SHARE_FIXED = 1 / 8, 1 / 2
 """The share of a batch that has ended from which on it is removed, which costs a copy of the cache, and where shapes
 are fixed a new recording too."""
+FEW_ROWS = 64
+"""The number of rows for which a step takes an accelerator about as long as for a single one."""
+PROMPT_TOKENS = 8192
+"""The number of tokens of prompts, with their padding, that an accelerator reads at once."""
 MASK_STEP = 8
 """A mask's length is a multiple of this, as torch's attention on an NVIDIA GPU wants it."""
 StepCallback = Callable[[int, int], None]
@@ -112,14 +116,16 @@ class _Decoder:
     def _prefill(self, prompts: Sequence[Sequence[int]], num_generations: int, pad_id: int) -> None:
         width = max(len(prompt) for prompt in prompts)
         starts = torch.tensor([[width - len(prompt)] for prompt in prompts])
-        mask = (torch.arange(width) >= starts).long().to(self.device)  # [N, P]
         most = width + self.params.max_new_tokens
-        # A CPU would take as long for padding as for tokens; an accelerator wants all prompts at once.
-        if self.device.type in IN_STEP and has_plain_cache(self.model):
+        # A CPU would take as long for padding as for tokens; an accelerator wants many prompts at once.
+        is_plain = has_plain_cache(self.model)
+        if self.device.type in IN_STEP and is_plain:
             logits = self._read_each(prompts, most)
         else:
-            logits = self._read_together(prompts, mask, pad_id, most)
+            size = max(1, PROMPT_TOKENS // width) if is_plain else len(prompts)
+            logits = self._read_together([prompts[i : i + size] for i in range(0, len(prompts), size)], pad_id, most)
         self.cache.batch_repeat_interleave(num_generations)
+        mask = (torch.arange(width) >= starts).long().to(self.device)  # [N, P]
         self.mask = mask.repeat_interleave(num_generations, dim=0)  # [B, P]
         self.positions = self.mask.sum(-1, keepdim=True)  # [B, 1], position of the next token
         self.logits = logits.repeat_interleave(num_generations, dim=0)  # [B, V]
@@ -145,13 +151,21 @@ class _Decoder:
         mask = torch.ones(1, there + len(ids), dtype=torch.long)
         return self._forward(torch.tensor([ids]), mask, torch.arange(there, there + len(ids))[None])
 
-    def _read_together(self, prompts: Sequence[Sequence[int]], mask: Tensor, pad_id: int, most: int) -> Tensor:
-        """Fills the cache with all prompts in one pass. Returns the logits of their next tokens [N, V]."""
-        ids = torch.full(mask.shape, pad_id)
-        for row, prompt in enumerate(prompts):
-            ids[row, mask.shape[1] - len(prompt) :] = torch.tensor(prompt)
-        self.cache = decoding.make_cache(self.model, most)
-        return self._forward(ids.to(self.device), mask, (mask.cumsum(-1) - 1).clamp(min=0))
+    def _read_together(self, batches: Sequence[Sequence[Sequence[int]]], pad_id: int, most: int) -> Tensor:
+        """Fills the cache, a batch of prompts in one pass. Returns the logits of their next tokens [N, V]."""
+        caches, logits = [], []
+        for prompts in batches:
+            width = max(map(len, prompts))
+            ids, mask = torch.full((len(prompts), width), pad_id), torch.zeros(len(prompts), width, dtype=torch.long)
+            for row, prompt in enumerate(prompts):
+                ids[row, width - len(prompt) :], mask[row, width - len(prompt) :] = torch.tensor(prompt), 1
+            self.cache = decoding.make_cache(self.model, most)
+            positions = (mask.cumsum(-1) - 1).clamp(min=0)
+            logits.append(self._forward(*(x.to(self.device) for x in (ids, mask, positions))))
+            caches.append(self.cache)
+        if len(caches) > 1:
+            self.cache = decoding.left_padded(caches, most)
+        return torch.cat(logits)
 
     def _forward(self, ids: Tensor, mask: Tensor, positions: Tensor) -> Tensor:
         output = self.model(
@@ -194,10 +208,11 @@ class _Decoder:
                         self.active[i] = -1
         return any(row >= 0 for row in self.active)
 
-    def _running(self, share: float) -> Tensor | None:
-        """Returns the rows of the cache that still run, or None unless such a share of them has ended."""
+    def _running(self, share: float, few: int = 0) -> Tensor | None:
+        """Returns the rows of the cache that still run, or None unless such a share of more than a few has ended."""
         running = [i for i, row in enumerate(self.active) if row >= 0]
-        return torch.tensor(running, device=self.device) if len(running) <= (1 - share) * len(self.active) else None
+        is_full = len(self.active) <= few or len(running) > (1 - share) * len(self.active)
+        return None if is_full else torch.tensor(running, device=self.device)
 
     def _keep(self, rows: Tensor) -> None:
         self.cache.batch_select_indices(rows)
@@ -245,7 +260,7 @@ class _FixedDecoder(_Decoder):
         if last or self.step % READ_STEPS == 0:
             if not self._take(self.drawn[: (self.step - 1) % READ_STEPS + 1]) or last:
                 return False
-            if (running := self._running(ENDED_SHARE_FIXED)) is not None:
+            if (running := self._running(ENDED_SHARE_FIXED, FEW_ROWS)) is not None:
                 self._keep(running)
         return True
 

@@ -65,7 +65,7 @@ class Models:
         self.prompt_tokens = prompt_tokens(config)
         """The longest prompt of peers that memory is planned for, in tokens."""
         device = devices.choose_device(config.model.device)
-        self.engine = config.rollout.engine_on(device.type)
+        self.engine = config.rollout.engine
         """The engine that samples rollouts."""
         engines.require(self.engine, device)
         devices.return_freed_memory()
@@ -114,9 +114,7 @@ class Models:
         ):  # all rows are as long as the longest one, and its process is limited
             length = config.rollout.max_new_tokens
             cache_bytes = 2 * cache_bytes * (self.longest_prompt + length) // (self.prompt_tokens + length)
-        self.sample: SampleGroups = engines.make_engine(
-            config.rollout.engine, self.engine, policy_folder, folder / "sampler", cache_bytes
-        )
+        self.sample: SampleGroups = engines.make_engine(self.engine, policy_folder, folder / "sampler", cache_bytes)
         """The function that samples rollouts."""
         self.policy = load_model(config.model.name, policy_folder, device, dtype)
         needs_copy = config.train.beta > 0 and method is TrainMethod.full
@@ -244,7 +242,7 @@ def workload(
         device_type=device_type,
         evaluator_bytes=evaluator_bytes,
         workers_bytes=0 if device_type == "cuda" else count_workers(config) * WORKER_BYTES,
-        engine=config.rollout.engine_on(device_type),
+        engine=config.rollout.engine,
         evaluator_is_base=evaluator_is_base,
     )
 

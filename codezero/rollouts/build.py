@@ -29,7 +29,7 @@ def run_server(config: NodeConfig, options: ServeOptions) -> int:
         raise ConfigError("rollout.engine=remote is for nodes: a rollout server samples by itself, so leave it out")
     console = Console()
     device = devices.choose_device(config.model.device)
-    engine = config.rollout.engine_on(device.type)
+    engine = config.rollout.engine
     engines.require(engine, device)
     devices.set_threads(config.model.threads)
     folder = store.prepare(config.model.name, config.model.cache_dir, report=console.line)
@@ -38,7 +38,7 @@ def run_server(config: NodeConfig, options: ServeOptions) -> int:
     console.line(f"model: {config.model.name} on {devices.describe(device, dtype)}")
     own = Path(config.state_dir).expanduser() / "rollouts" / options.file.stem  # of several servers each has its file
     cache_bytes = free_room(config.train, device, own).memory // 2
-    sample = engines.make_engine(config.rollout.engine, engine, folder, own, cache_bytes)
+    sample = engines.make_engine(engine, folder, own, cache_bytes)
     serve(policy, sample, engine, options, console)
     return 0
 

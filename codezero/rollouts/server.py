@@ -23,7 +23,6 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from codezero.config import RolloutEngine
-from codezero.config.solver import LOGPROBS_AFTER
 from codezero.errors import Stopping, TransferError
 from codezero.llm.draw import SamplingParams
 from codezero.llm.load import LoadedModel
@@ -91,7 +90,7 @@ class Sampler:
         """Returns in words why the request cannot be answered; empty if it can."""
         if self._engine is RolloutEngine.llama_cpp and not hasattr(self.model, "peft_config"):
             return "it samples with adapters only: train them, or start it with rollout.engine=transformers"
-        if self._engine in LOGPROBS_AFTER and (asked.top_p < 1 or asked.top_k):
+        if self._engine is RolloutEngine.vllm and (asked.top_p < 1 or asked.top_k):
             return (
                 "its log-probs are those after top-p and top-k: use rollout.top_p=1 and rollout.top_k=0, or start it "
                 "with rollout.engine=transformers"

@@ -17,7 +17,6 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from codezero.config import Moments, RolloutEngine, TrainConfig, TrainMethod
 from codezero.errors import ModelError
-from codezero.llm.continuous import PAGE_TOKENS, PREFILL_TOKENS, pages
 from codezero.llm.llama_library import CACHE_STEP
 from codezero.llm.llama_sampler import MAX_ROWS
 from codezero.llm.logprobs import OUTER_ROWS, head_chunk
@@ -223,12 +222,6 @@ def estimate(shape: ModelShape, method: TrainMethod, config: TrainConfig, load: 
     if outside:
         rows = min(rows, max(MAX_ROWS, load.num_generations))
         length = -(-length // CACHE_STEP) * CACHE_STEP
-    masks = 0
-    if load.engine is RolloutEngine.continuous:
-        length = PAGE_TOKENS * pages(length)
-        masks = width * max(rows, PREFILL_TOKENS) * rows * length
-        # A layer's keys and values are read back, and repeated for the query heads that share them.
-        masks += width * rows * length * (2 * shape.hidden_size + shape.key_value_size)
     sent_bytes = 2 * 2 * trained if load.engine is RolloutEngine.remote else 0
     if in_vllm:
         sent_bytes = (width if full else 4) * trained
@@ -248,7 +241,7 @@ def estimate(shape: ModelShape, method: TrainMethod, config: TrainConfig, load: 
         gradients=exact * trained,
         activations=_activations(shape, method, config, load),
         decode_weights=decode_weights,
-        kv_cache=(2 if outside else width) * cached + masks,
+        kv_cache=(2 if outside else width) * cached,
         logits=DRAWN_BYTES * rows * shape.vocab_size,
         disk=CHECKPOINTS * (exact * trained + moments) + base_bytes + sent_bytes,
     )

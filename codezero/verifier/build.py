@@ -62,31 +62,28 @@ def solver_weights(config: NodeConfig, model: LoadedModel) -> AbstractContextMan
 def num_bytes(config: NodeConfig, device: torch.device) -> int:
     """Returns the peak memory in bytes of a test writer. Raises ModelError: weights are not available."""
     folder = store.prepare(config.model.name, config.model.cache_dir)
-    return writer.num_bytes(folder, _writing(config, device), devices.choose_dtype(config.model.dtype, device), device)
+    return writer.num_bytes(folder, _writing(config), devices.choose_dtype(config.model.dtype, device), device)
 
 
-def engine_of(config: NodeConfig, device: torch.device) -> RolloutEngine:
-    """Returns the engine that samples solutions and test cases: the configured one, or that of auto in place of one
+def engine_of(config: NodeConfig) -> RolloutEngine:
+    """Returns the engine that samples solutions and test cases: the configured one, or transformers in place of one
     that takes the adapters of one role only."""
-    engine = config.rollout.engine_on(device.type)
-    if engine in (RolloutEngine.vllm, RolloutEngine.remote):
-        return config.rollout.auto_on(device.type)
-    return engine
+    wanted = config.rollout.engine
+    return RolloutEngine.llama_cpp if wanted is RolloutEngine.llama_cpp else RolloutEngine.transformers
 
 
 def make_sampler(config: NodeConfig, device: torch.device, folder: Path, console: Console) -> SampleGroups:
     """Returns the rollout engine, which writes into `folder`. Raises RolloutError: it does not sample here."""
-    wanted, engine = config.rollout.engine, engine_of(config, device)
-    if wanted not in (engine, RolloutEngine.auto):
+    wanted, engine = config.rollout.engine, engine_of(config)
+    if wanted is not engine:
         console.line(
             f"sampler: {engine.value}, since rollout.engine={wanted.value} takes the adapters of one role only"
         )
-        wanted = RolloutEngine.auto
     engines.require(engine, device)
     model_folder = store.prepare(config.model.name, config.model.cache_dir)
     dtype = devices.choose_dtype(config.model.dtype, device)
-    cache_bytes = writer.cache_bytes(model_folder, _writing(config, device), dtype, device)
-    return engines.make_engine(wanted, engine, model_folder, folder / "sampler", cache_bytes)
+    cache_bytes = writer.cache_bytes(model_folder, _writing(config), dtype, device)
+    return engines.make_engine(engine, model_folder, folder / "sampler", cache_bytes)
 
 
 def load(config: NodeConfig, console: Console) -> LoadedModel:
@@ -96,7 +93,7 @@ def load(config: NodeConfig, console: Console) -> LoadedModel:
     loaded = writer.load_writer(
         name,
         store.prepare(name, config.model.cache_dir, report=console.line),
-        _writing(config, device),
+        _writing(config),
         devices.choose_dtype(config.model.dtype, device),
         device,
         free_room(config.train, device, config.state_dir).memory,
@@ -110,7 +107,7 @@ def load(config: NodeConfig, console: Console) -> LoadedModel:
     return loaded
 
 
-def _writing(config: NodeConfig, device: torch.device) -> Writing:
+def _writing(config: NodeConfig) -> Writing:
     return Writing(
         role="test writer",
         num_groups=config.verifier.batch_size,
@@ -119,7 +116,7 @@ def _writing(config: NodeConfig, device: torch.device) -> Writing:
         train=writer.train_config(config.verifier),
         is_trained=True,
         beside=solver_train_config(config) if config.verifier.train_solver else None,
-        engine=engine_of(config, device),
+        engine=engine_of(config),
     )
 
 
@@ -147,7 +144,7 @@ def make_solver_learner(config: NodeConfig, model: LoadedModel, progress: Progre
             max_new_tokens=config.rollout.max_new_tokens,
             temperature=config.rollout.temperature,
             progress=progress,
-            engine=engine_of(config, model.model.device),
+            engine=engine_of(config),
         )
 
 
@@ -162,7 +159,7 @@ def make_solver_probe(
         PAIR,
         workers,
         progress,
-        engine=engine_of(config, model.model.device),
+        engine=engine_of(config),
         sample=sample,
         rows=config.verifier.batch_size * config.verifier.num_candidates,
         turn=partial(solver_weights, config, model),

@@ -76,7 +76,7 @@ class VerifierNode:
             max_new_tokens=MAX_NEW_TOKENS,
             temperature=config.verifier.temperature,
             progress=self._monitor.progress,
-            engine=build.engine_of(config, device),
+            engine=build.engine_of(config),
         )
         solver_weights = partial(build.solver_weights, config, model)
         examiner = Examiner(

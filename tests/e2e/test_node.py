@@ -231,7 +231,7 @@ def assert_identical(found, wanted, path="state"):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["llama_cpp", "continuous"])
+@pytest.mark.parametrize("engine", ["llama_cpp", "transformers"])
 def test_a_node_killed_at_random_points_ends_up_where_an_unkilled_one_does(model, tmp_path, engine):
     if engine == "llama_cpp":
         pytest.importorskip("xllamacpp", reason="llama.cpp is not installed: pip install codezero[llama-cpp]")

@@ -118,23 +118,6 @@ def test_a_node_knows_what_it_trains_on_but_in_the_public_networks_way(settings,
     assert load_config(settings).swarm.tasks is tasks
 
 
-@pytest.mark.parametrize(
-    ("settings", "device", "engine"),
-    [
-        ([], "cuda", "continuous"),
-        ([], "cpu", "transformers"),
-        ([], "mps", "transformers"),
-        (["rollout.top_p=0.9"], "cuda", "transformers"),
-        (["rollout.top_k=9"], "cuda", "transformers"),
-        (["rollout.engine=transformers"], "cuda", "transformers"),
-        (["rollout.engine=continuous"], "cpu", "continuous"),
-        (["preset=faithful"], "cuda", "transformers"),
-    ],
-)
-def test_the_rollout_engine_is_chosen_by_device_and_sampling(settings, device, engine):
-    assert load_config(settings).rollout.engine_on(device).value == engine
-
-
 def test_local_preset_needs_nobody():
     node = load_config(["preset=local"])
     assert (node.tasks.mbpp.weight, node.tasks.code_contests.weight, node.tasks.builtin.weight) == (0, 0, 1)

@@ -89,7 +89,6 @@ def written(monkeypatch):
 
     monkeypatch.setattr(policy, "load_policy", lambda *_: (None, "nothing"))
     monkeypatch.setattr(policy, "rows_at_once", lambda *_: 16)
-    monkeypatch.setattr(policy, "make_sampler", lambda _: None)
     monkeypatch.setattr(policy_solver, "measuring_solver", lambda _, num, *rest: Scripted(num, rest[2]))
     return asked
 

@@ -4,7 +4,6 @@ import contextlib
 import copy
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import gguf
@@ -13,13 +12,13 @@ import psutil
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import ContinuousBatchingManager, LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
 
 from codezero.config import RolloutConfig, RolloutEngine, TrainConfig, Transfer
 from codezero.errors import ConfigError, ModelError, RolloutError
-from codezero.llm import continuous, llama_engine, llama_sampler, sample
 from codezero.llm import engines as all_engines
-from codezero.llm.engines import ContinuousOrNot, make_engine
+from codezero.llm import llama_engine, llama_sampler, sample
+from codezero.llm.engines import make_engine
 from codezero.llm.llama_engine import LlamaCppEngine
 from codezero.llm.llama_files import write_base
 from codezero.llm.vllm_engine import VllmEngine
@@ -84,14 +83,13 @@ def engines(llama, tmp_path_factory):
         yield {
             "llama_cpp": llama,
             "transformers": (sample.sample_groups, llama[1]),
-            "continuous": (continuous.sample_groups, llama[1]),
             "remote": (RemoteEngine([server], snapshots, local=None).sample_groups, llama[1]),
             "vllm": (vllm.sample_groups, llama[1]),
         }
     vllm.close()
 
 
-@pytest.fixture(params=["llama_cpp", "transformers", "continuous", "remote", "vllm"])
+@pytest.fixture(params=["llama_cpp", "transformers", "remote", "vllm"])
 def engine(request, engines):
     return engines[request.param]
 
@@ -139,11 +137,10 @@ def test_logprobs_are_those_before_top_p_and_top_k(engines, name):
     assert_logprobs(engines[name], temperature=1.3, top_p=0.8, top_k=40)
 
 
-@pytest.mark.parametrize("engine", [RolloutEngine.continuous, RolloutEngine.vllm])
 @pytest.mark.parametrize("changed", [{"top_p": 0.8}, {"top_k": 40}])
-def test_an_engine_whose_logprobs_come_after_these_is_refused_with_them(engine, changed):
-    with pytest.raises(ConfigError, match=rf"engine={engine.value} .*use rollout\.top_p=1 and rollout\.top_k=0"):
-        RolloutConfig(engine=engine, **changed)
+def test_an_engine_whose_logprobs_come_after_these_is_refused_with_them(changed):
+    with pytest.raises(ConfigError, match=r"engine=vllm .*use rollout\.top_p=1 and rollout\.top_k=0"):
+        RolloutConfig(engine=RolloutEngine.vllm, **changed)
 
 
 def test_the_adapter_is_applied_and_not_only_read(llama):
@@ -171,7 +168,7 @@ def test_each_call_samples_with_the_adapter_of_its_time(llama):
     assert draw(llama, temperature=0.0) == before  # restored, as after a kill
 
 
-@pytest.mark.parametrize("name", ["llama_cpp", "transformers", "continuous"])
+@pytest.mark.parametrize("name", ["llama_cpp", "transformers"])
 def test_a_role_samples_with_its_own_adapters_or_with_none(engines, name):
     """As a test writer and its solver do, which have adapters of their own on one base."""
     function, own = engines[name]
@@ -217,58 +214,10 @@ def test_no_prompts_give_no_groups_and_progress_is_told(engine, engines):
     assert draw(engine, []) == []
     steps = []
     draw(engine, [[1, 2]], max_new_tokens=4, on_step=lambda done, total: steps.append((done, total)))
-    told = {"continuous": [(2, 4), (4, 4)], "vllm": [(4, 4)]}  # as attempts or prompts end
+    told = {"vllm": [(4, 4)]}  # as prompts end
     (name,) = [name for name, one in engines.items() if one is engine]
     if name != "remote":  # whose steps are looked at twice a second
         assert steps == told.get(name, [(1, 4), (2, 4), (3, 4)])
-
-
-@pytest.mark.parametrize(
-    ("said", "kind"), [("CUDA out of memory. Tried", torch.OutOfMemoryError), ("no kernel image", RolloutError)]
-)
-def test_an_error_of_continuous_batching_is_raised_by_its_kind_and_logged(
-    said, kind, llama, monkeypatch, caplog, capsys
-):
-    """Its thread fails, and tells of that in the results only."""
-
-    def failing(*_, **__):
-        raise RuntimeError(said)
-
-    monkeypatch.setattr(type(llama[1].get_base_model()), "forward", failing)
-    with pytest.raises(kind, match=said):
-        draw((continuous.sample_groups, llama[1]))
-    assert "Error in generation loop" in caplog.text
-    assert capsys.readouterr().err == ""
-    monkeypatch.undo()
-    assert len(draw((continuous.sample_groups, llama[1]))) == len(PROMPTS)
-
-
-def test_auto_goes_on_without_continuous_batching_once_that_has_failed(llama, monkeypatch, caplog):
-    calls = []
-
-    def failing(_):
-        calls.append(1)
-        raise RuntimeError("no kernel image")
-
-    monkeypatch.setattr(ContinuousBatchingManager, "warmup", failing)
-    chosen = make_engine(RolloutEngine.auto, RolloutEngine.continuous, Path(), Path(), 0)
-    assert len(draw((chosen, llama[1]))) == len(PROMPTS)
-    assert draw((chosen, llama[1])) == draw((sample.sample_groups, llama[1]))
-    assert len(calls) == 1
-    (told,) = [text for text in caplog.messages if "until the next start" in text]
-    assert "no kernel image; set rollout.engine=transformers. " in told
-
-
-def test_auto_takes_smaller_batches_from_continuous_batching_for_as_long_as_it_works(llama, monkeypatch):
-    def full(_):
-        raise torch.OutOfMemoryError("CUDA out of memory")
-
-    chosen = ContinuousOrNot()
-    with monkeypatch.context() as patched:
-        patched.setattr(ContinuousBatchingManager, "warmup", full)
-        with pytest.raises(torch.OutOfMemoryError):
-            draw((chosen, llama[1]))
-    assert draw((chosen, llama[1])) == draw((continuous.sample_groups, llama[1]))
 
 
 def test_an_engine_remembers_from_call_to_call_how_much_memory_holds(llama, monkeypatch):
@@ -281,26 +230,11 @@ def test_an_engine_remembers_from_call_to_call_how_much_memory_holds(llama, monk
         return sample.sample_groups(model, request)
 
     monkeypatch.setattr(all_engines, "sample_groups", small)
-    made = make_engine(RolloutEngine.transformers, RolloutEngine.transformers, Path(), Path(), 0)
+    made = make_engine(RolloutEngine.transformers, Path(), Path(), 0)
     draw((made, llama[1]))
     first = len(tried)
     draw((made, llama[1]))
     assert max(tried[:first]) > max(tried[first:]) == 2
-
-
-@pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory"), MemoryError("Memory footprint 9")])
-def test_no_memory_to_warm_up_continuous_batching_leaves_nothing_behind(llama, monkeypatch, error):
-    def full(_):
-        raise error
-
-    monkeypatch.setattr(ContinuousBatchingManager, "warmup", full)
-    before = threading.active_count()
-    with pytest.raises(torch.OutOfMemoryError):
-        draw((continuous.sample_groups, llama[1]))
-    monkeypatch.undo()
-    assert threading.active_count() == before
-    assert len(draw((continuous.sample_groups, llama[1]))) == len(PROMPTS)
-    assert threading.active_count() == before
 
 
 def test_more_completions_than_fit_at_a_time_are_sampled_in_turns(llama):

@@ -62,6 +62,8 @@ def test_greedy_decoding_in_tensors_of_fixed_shapes_equals_decoding_each_alone(s
 @pytest.mark.usefixtures("as_accelerator")
 @pytest.mark.parametrize("shape", [{}, {"num_key_value_heads": 4}, {"attn_implementation": "eager"}])
 def test_an_accelerator_draws_what_a_cpu_draws_while_rows_end(shape, monkeypatch):
+    monkeypatch.setattr(llm_sample, "FEW_ROWS", 8)
+    monkeypatch.setattr(llm_sample, "PROMPT_TOKENS", 14)  # two prompts of seven tokens, and the third one
     model, ends = tiny_model(**shape), list(range(0, 259, 32))
     rows = []
     with model.register_forward_pre_hook(

@@ -25,7 +25,7 @@ def test_an_engine_whose_package_is_missing_lets_no_server_start(tmp_path, monke
 
 def test_the_engines_of_two_servers_on_a_machine_do_not_share_files(tmp_path, monkeypatch):
     folders = []
-    monkeypatch.setattr(engines, "make_engine", lambda wanted, engine, model, folder, size: folders.append(folder))
+    monkeypatch.setattr(engines, "make_engine", lambda engine, model, folder, size: folders.append(folder))
     monkeypatch.setattr(serve, "serve", lambda *_: None)
     model = save_tiny(tmp_path / "model")
     for file in ("a.yaml", "b.yaml"):
@@ -35,7 +35,7 @@ def test_the_engines_of_two_servers_on_a_machine_do_not_share_files(tmp_path, mo
 
 def test_the_engine_has_half_of_what_a_container_leaves(tmp_path, monkeypatch):
     sizes = []
-    monkeypatch.setattr(engines, "make_engine", lambda wanted, engine, model, folder, size: sizes.append(size))
+    monkeypatch.setattr(engines, "make_engine", lambda engine, model, folder, size: sizes.append(size))
     monkeypatch.setattr(serve, "serve", lambda *_: None)
     monkeypatch.setattr(limits, "memory_left", lambda: 1_000_000)
     assert run(tmp_path, save_tiny(tmp_path / "model")) == 0

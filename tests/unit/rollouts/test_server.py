@@ -270,9 +270,8 @@ def test_no_memory_for_any_rollout_is_told_and_the_server_goes_on(caplog):
     ("engine", "changes", "says"),
     [
         (RolloutEngine.llama_cpp, {}, "adapters only"),
-        (RolloutEngine.continuous, {"top_p": 0.9}, "rollout.top_p=1"),
-        (RolloutEngine.continuous, {"top_k": 9}, "rollout.top_k=0"),
         (RolloutEngine.vllm, {"top_p": 0.9}, "rollout.top_p=1"),
+        (RolloutEngine.vllm, {"top_k": 9}, "rollout.top_k=0"),
     ],
 )
 def test_what_its_engine_cannot_do_is_refused_in_words(engine, changes, says):

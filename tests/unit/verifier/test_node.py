@@ -173,7 +173,7 @@ def test_a_restarted_test_writer_goes_on_as_if_it_had_never_stopped(tmp_path, se
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["transformers", "continuous", "llama_cpp"])
+@pytest.mark.parametrize("engine", ["transformers", "llama_cpp"])
 def test_a_solver_learns_beside_it_with_adapters_of_its_own_and_both_go_on(
     engine, tmp_path, settings, model, monkeypatch, capsys, caplog
 ):
