@@ -23,6 +23,8 @@ SAMPLED = "pass@1 at T=1, paired"
 GAIN = Target(figure="gain of pass@1 at T=1", at_least=0.05)
 SURE = Target(figure="lower end of its interval", at_least=1e-9)
 GREEDY = Target(figure="gain of greedy pass@1", at_least=0.0)
+TOGETHER = ("defaults-seed1", "defaults-seed2", "gpu")
+"""The runs of one setting with different seeds."""
 Rates = Mapping[str, float]
 """A share by problem."""
 
@@ -54,16 +56,22 @@ def measured(results: Mapping[str, Result]) -> Iterator[tuple[str, str, Result, 
                 yield name, checkpoint, training, start, after
 
 
+def gained(start: Result, afters: Sequence[Result]) -> list[tuple[Estimate, float, float]]:
+    """The gain of the runs' mean, the share before and the one after: at T=1, greedily, and of any of the samples."""
+    gains = []
+    for piece, of in ((SAMPLED_PIECE, rates), (GREEDY_PIECE, rates), (SAMPLED_PIECE, solved_once)):
+        before, runs = of(start.counts[piece]), [of(after.counts[piece]) for after in afters]
+        now = {name: fmean(run[name] for run in runs) for name in before}
+        gains.append((paired(before, now), mean(before), mean(now)))
+    return gains
+
+
 def table(results: Mapping[str, Result]) -> str:
-    """What each run has gained on problems that it was not trained on, by execution; by the hour where settings were
-    compared."""
+    """What each run has gained on problems that it was not trained on, by execution, and those of one setting together;
+    by the hour where settings were compared."""
     reported, tuned = [], []
     for name, checkpoint, training, start, after in measured(results):
-        gains = [
-            (paired(before, now), mean(before), mean(now))
-            for piece, of in ((SAMPLED_PIECE, rates), (GREEDY_PIECE, rates), (SAMPLED_PIECE, solved_once))
-            for before, now in [(of(start.counts[piece]), of(after.counts[piece]))]
-        ]
+        gains = gained(start, [after])
         figures = [told(before, now, change) for change, before, now in gains]
         rounds, hours = trained(training, after.settings["round"])
         processor = sum(one.cpu_s for one in training.sittings) / 3600
@@ -77,6 +85,10 @@ def table(results: Mapping[str, Result]) -> str:
         else:
             hourly = [points(one / max(hours, 1e-9)) for one in (gain.value, gain.low, gain.high)]
             tuned.append([*row, *figures, f"{hourly[0]} [{hourly[1]}, {hourly[2]}]"])
+    seeds = [results[arm] for name in TOGETHER if (arm := f"{name}-newest") in results]
+    if len(seeds) == len(TOGETHER):
+        gains = gained(results["start-report"], seeds)
+        reported.append([f"mean of {', '.join(TOGETHER)}", "", "", *(told(b, n, change) for change, b, n in gains)])
     header = ["run, checkpoint", "rollouts", "hours (of processors)", "pass@1 at T=1", "greedy", "any of the samples"]
     parts = [markdown(header, reported), markdown([*header, "points an hour at T=1"], tuned)]
     return "\n\n".join(part for part, rows in zip(parts, (reported, tuned), strict=True) if rows)
