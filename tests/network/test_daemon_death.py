@@ -71,8 +71,9 @@ def test_a_daemon_killed_in_an_exchange_comes_back_and_the_groups_reach_the_othe
 def test_a_daemon_that_died_between_rounds_is_there_for_the_next(swarm):
     alice, bob = pair(swarm)
     alice.exchange(1, 0.1)
-    bob.daemon.kill()
-    bob.daemon.wait()
+    daemon_of_bob = bob.daemon  # looked up once, since it may be gone at once
+    daemon_of_bob.kill()
+    daemon_of_bob.wait()
     assert sources(bob.exchange(1, elapsed_s=0.1)) == {alice.peer_id}
     assert sources(alice.exchange(2, elapsed_s=10.0)) == {bob.peer_id}
 
