@@ -237,7 +237,7 @@ class _FixedDecoder(_Decoder):
         self.at = torch.zeros(1, dtype=torch.long, device=self.device)  # the next step
         self.place = self.at + width  # of its token in the cache
         # A mask of two dimensions would make transformers look for padding in it at each step, and wait for the answer.
-        self.mask = torch.nn.functional.pad(self.mask.bool(), (0, most - width))[:, None, None]  # [B, 1, 1, most]
+        self.mask = torch.nn.functional.pad(self.mask, (0, most - width)).bool()[:, None, None]  # [B, 1, 1, most]
         self.cache = decoding.fixed(self.cache, most, self.place)
         self._settle()
 
