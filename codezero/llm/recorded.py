@@ -17,32 +17,32 @@ logger = logging.getLogger(__name__)
 
 
 class Recorded:
-    """A function that reads and writes tensors which stay where they are, and waits for nothing. On an NVIDIA GPU its
-    second call records the kernels that it starts, which this and later calls replay; elsewhere it is just called."""
+    """Calls a function, always the same one, that reads and writes tensors which stay where they are, and waits for
+    nothing. On an NVIDIA GPU the second call records the kernels that it starts, which this and later calls replay."""
 
-    def __init__(self, function: Callable[[], None], device: torch.device) -> None:
-        self._function = function
+    def __init__(self, device: torch.device) -> None:
         self._is_recorded = device.type == "cuda"
         self._has_run = False
         self._graph: torch.cuda.CUDAGraph | None = None
 
-    def __call__(self) -> None:
-        """Raises RuntimeError: the accelerator is out of memory."""
+    def __call__(self, function: Callable[[], None]) -> None:
+        """Raises RuntimeError: the accelerator is out of memory. The function is not kept: it has the recording, and a
+        cycle of the two would hold memory of the GPU until Python looks for such."""
         # Kernels and libraries are loaded when they are first used, which must not happen in a recording.
         if self._is_recorded and self._has_run and self._graph is None:
-            self._record()
+            self._record(function)
         if self._graph is not None:
             self._graph.replay()
         else:
-            self._function()
+            function()
         self._has_run = True
 
-    def _record(self) -> None:
+    def _record(self, function: Callable[[], None]) -> None:
         graph = torch.cuda.CUDAGraph()
         try:
             # Only what this thread does is restricted meanwhile: another one may be copying a checkpoint.
             with torch.cuda.graph(graph, capture_error_mode="thread_local"):
-                self._function()
+                function()
         except RuntimeError as error:
             if is_out_of_memory(error):
                 raise

@@ -243,7 +243,7 @@ class _FixedDecoder(_Decoder):
 
     def _settle(self) -> None:
         self.drawn = torch.zeros(READ_STEPS, 2, len(self.active), dtype=torch.int32, device=self.device)
-        self.run = Recorded(self._run, self.device)
+        self.recorded = Recorded(self.device)
 
     def _run(self) -> None:
         tokens, logprobs = draw(self.logits, self.params, self.uniforms.index_select(1, self.at))
@@ -255,7 +255,7 @@ class _FixedDecoder(_Decoder):
             moving += 1
 
     def advance(self, *, last: bool) -> bool:
-        self.run()
+        self.recorded(self._run)
         self.step += 1
         if last or self.step % READ_STEPS == 0:
             if not self._take(self.drawn[: (self.step - 1) % READ_STEPS + 1]) or last:

@@ -1,3 +1,6 @@
+import gc
+import weakref
+
 import pytest
 import torch
 
@@ -57,6 +60,25 @@ def test_greedy_decoding_in_tensors_of_fixed_shapes_equals_decoding_each_alone(s
     groups = sample(model, PROMPTS, num_generations=2, temperature=0.0, max_new_tokens=steps)
     for prompt, group in zip(PROMPTS, groups, strict=True):
         assert [tokens.completion_ids for tokens in group] == [greedy_one_by_one(model, prompt, steps)] * 2
+
+
+@pytest.mark.usefixtures("as_accelerator")
+def test_an_accelerators_cache_goes_with_the_last_token(monkeypatch):
+    """And not when Python next looks for cycles: learning wants its memory."""
+    made, fixed = [], decoding.fixed
+
+    def seen(*given):
+        cache = fixed(*given)
+        made.append(weakref.ref(cache))
+        return cache
+
+    monkeypatch.setattr(decoding, "fixed", seen)
+    gc.disable()
+    try:
+        sample(tiny_model(), PROMPTS)
+        assert [one() for one in made] == [None]
+    finally:
+        gc.enable()
 
 
 @pytest.mark.usefixtures("as_accelerator")
