@@ -40,8 +40,12 @@ class Recorded:
     def _record(self, function: Callable[[], None]) -> None:
         graph = torch.cuda.CUDAGraph()
         try:
-            # Only what this thread does is restricted meanwhile: another one may be copying a checkpoint.
-            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+            # Only what this thread does is restricted meanwhile: another one may be copying a checkpoint. A recording
+            # that fails leaves torch on its own stream; the outer context goes back.
+            with (
+                torch.cuda.stream(torch.cuda.current_stream()),
+                torch.cuda.graph(graph, capture_error_mode="thread_local"),
+            ):
                 function()
         except RuntimeError as error:
             if is_out_of_memory(error):
