@@ -1,6 +1,6 @@
 """A step of decoding that an NVIDIA GPU replays.
 
-Starting the 1,300 kernels of a step of Qwen2.5 0.5B takes the host 20 ms, running them takes the GPU a tenth of that.
+Starting the 1,300 kernels of a step of Qwen2.5 0.5B takes the host 24 ms, running them takes an H200 less than 5.
 A CUDA graph of them is started at once (https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs).
 """
 

@@ -27,7 +27,7 @@ from codezero.types import SampledTokens
 IN_STEP = frozenset({"cpu"})
 """The types of devices that compute in step with the host, so that it waits for nothing when it reads a number."""
 READ_STEPS = 16
-"""The number of steps between two waits for an accelerator. Rows that have ended meanwhile cost at most 15 steps."""
+"""The number of steps between two waits for an accelerator."""
 ENDED_SHARE, ENDED_SHARE_FIXED = 1 / 8, 1 / 2
 """The share of a batch that has ended from which on it is removed, which costs a copy of the cache, and where shapes
 are fixed a new recording too."""

@@ -32,6 +32,8 @@ def test_rounds_go_on_when_the_state_moves_between_gpu_and_cpu(tmp_path, method)
 
 def test_a_step_that_is_replayed_draws_what_one_that_is_called_draws(monkeypatch, caplog):
     caplog.set_level(logging.INFO)
+    monkeypatch.setattr(sample, "FEW_ROWS", 8)
+    monkeypatch.setattr(sample, "PROMPT_TOKENS", 14)  # two prompts of seven tokens, and the third one
     model = tiny_model().to(DEVICE)
 
     def drawn():
