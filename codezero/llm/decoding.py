@@ -41,15 +41,17 @@ class _GrowingLayer(DynamicLayer):  # type: ignore[misc]
         start = self.get_seq_length()
         end = start + key_states.shape[-2]
         if self._room is None or end > self._room[0].shape[-2]:
-            rows, heads, _, size = key_states.shape
-            shape = (rows, heads, min(end + ROOM, self._most), size)
-            self._room = key_states.new_empty(shape), value_states.new_empty(shape)
+            self._room = self._made(key_states, end), self._made(value_states, end)
             if start:
                 self._room[0][:, :, :start], self._room[1][:, :, :start] = self.keys, self.values
         keys, values = self._room
         keys[:, :, start:end], values[:, :, start:end] = key_states, value_states
         self.keys, self.values = keys[:, :, :end], values[:, :, :end]
         return self.keys, self.values
+
+    def _made(self, states: Tensor, end: int) -> Tensor:
+        rows, heads, _, size = states.shape  # latent attention has values of another size than keys
+        return states.new_empty(rows, heads, min(end + ROOM, self._most), size)
 
     def batch_repeat_interleave(self, repeats: int) -> None:
         super().batch_repeat_interleave(repeats)
@@ -70,7 +72,7 @@ class _FixedLayer(DynamicLayer):  # type: ignore[misc]
     def __init__(self, keys: Tensor, values: Tensor, most: int, place: Tensor) -> None:
         super().__init__()
         self.lazy_initialization(keys, values)
-        # Zeros, since what a mask hides counts nothing times what is there.
+        # Zeros: attention multiplies by 0 what a mask hides, and 0 times NaN is NaN.
         self.keys, self.values = (nn.functional.pad(x, (0, 0, 0, most - x.shape[-2])) for x in (keys, values))
         self._place = place
 
@@ -107,7 +109,7 @@ def fixed(cache: Cache, most: int, place: Tensor) -> Cache:
 
 
 def left_padded(caches: Sequence[Cache], most: int) -> Cache:
-    """Returns one cache of several (`make_cache`, of plain layers), for at most so many tokens a row. All rows end at
+    """Turns several caches (`make_cache`, of plain layers) into one, for at most so many tokens a row. All rows end at
     the same place; zeros are before the shorter ones."""
     width = max(cache.get_seq_length() for cache in caches)
 
@@ -115,7 +117,8 @@ def left_padded(caches: Sequence[Cache], most: int) -> Cache:
         return torch.cat([nn.functional.pad(part, (0, 0, width - part.shape[-2], 0)) for part in parts])
 
     layers = []
-    for rows in zip(*(cache.layers for cache in caches), strict=True):
+    while caches[0].layers:  # a layer at a time, since memory holds no second cache
+        rows = [cache.layers.pop(0) for cache in caches]
         layers.append(_GrowingLayer(most))
         layers[-1].update(padded(row.keys for row in rows), padded(row.values for row in rows))
     return Cache(layers=layers)
@@ -132,7 +135,7 @@ def _attention(
     found = nn.functional.scaled_dot_product_attention(
         query.reshape(rows, key.shape[1], -1, size), key, value, attn_mask=attention_mask, scale=options.get("scaling")
     )
-    return found.reshape(rows, 1, heads, size), None
+    return found.reshape(rows, 1, heads, -1), None
 
 
 AttentionInterface.register(_NAME, _attention)

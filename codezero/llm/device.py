@@ -80,9 +80,10 @@ def computes_in_bfloat16() -> bool:
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Returns True if the device's memory ran out. Apple's GPUs have no error class of their own for that, only this
-    text (MPSAllocator.mm of torch)."""
-    return isinstance(error, torch.OutOfMemoryError) or "MPS backend out of memory" in str(error)
+    """Returns True if the device's memory ran out. Apple's GPUs, and NVIDIA's driver outside torch's allocator, have no
+    error class of their own for that, only these texts (MPSAllocator.mm and CUDAException.cpp of torch)."""
+    texts = ("MPS backend out of memory", "CUDA error: out of memory")
+    return isinstance(error, torch.OutOfMemoryError) or any(text in str(error) for text in texts)
 
 
 def free_cached_memory() -> None:

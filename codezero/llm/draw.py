@@ -46,8 +46,8 @@ def _filter(weights: Tensor, params: SamplingParams) -> Tensor:
     if params.top_p < 1:
         ordered, order = weights.sort(dim=-1, descending=True)
         before = ordered.cumsum(-1) - ordered  # the mass of likelier tokens: the first is always kept
-        outside = (before >= params.top_p * ordered.sum(-1, keepdim=True)).gather(-1, order.argsort(-1))
-        weights = weights.masked_fill(outside, 0.0)
+        outside = before >= params.top_p * ordered.sum(-1, keepdim=True)
+        weights = weights.masked_fill(torch.empty_like(outside).scatter_(-1, order, outside), 0.0)
     return weights
 
 

@@ -8,20 +8,26 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from weakref import WeakSet
 
 import torch
+from torch import nn
 
 from codezero.llm.device import is_out_of_memory
 
 logger = logging.getLogger(__name__)
 
+_cannot: WeakSet[nn.Module] = WeakSet()
+"""The models whose step waits for the GPU. A recording that fails costs memory (pytorch #180395): it is tried once."""
+
 
 class Recorded:
-    """Calls a function, always the same one, that reads and writes tensors which stay where they are, and waits for
-    nothing. On an NVIDIA GPU the second call records the kernels that it starts, which this and later calls replay."""
+    """Calls a function, always the same one, whose tensors stay where they are and which never waits for the device. On
+    an NVIDIA GPU the second call records the kernels that it starts, which this and later calls replay."""
 
-    def __init__(self, device: torch.device) -> None:
-        self._is_recorded = device.type == "cuda"
+    def __init__(self, model: nn.Module, device: torch.device) -> None:
+        self._model = model
+        self._is_recorded = device.type == "cuda" and model not in _cannot
         self._has_run = False
         self._graph: torch.cuda.CUDAGraph | None = None
 
@@ -51,6 +57,7 @@ class Recorded:
             if is_out_of_memory(error):
                 raise
             self._is_recorded = False
+            _cannot.add(self._model)
             logger.info("this model's decoding cannot be recorded as a CUDA graph, so it takes longer: %s", error)
         else:
             self._graph = graph

@@ -243,7 +243,7 @@ class _FixedDecoder(_Decoder):
 
     def _settle(self) -> None:
         self.drawn = torch.zeros(READ_STEPS, 2, len(self.active), dtype=torch.int32, device=self.device)
-        self.recorded = Recorded(self.device)
+        self.recorded = Recorded(self.model, self.device)
 
     def _run(self) -> None:
         tokens, logprobs = draw(self.logits, self.params, self.uniforms.index_select(1, self.at))

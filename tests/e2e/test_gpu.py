@@ -49,6 +49,6 @@ def test_a_step_that_is_replayed_draws_what_one_that_is_called_draws(monkeypatch
 
     replayed = drawn()
     assert not [one for one in caplog.messages if "cannot be recorded" in one]
-    monkeypatch.setattr(sample, "Recorded", lambda _: lambda function: function())
+    monkeypatch.setattr(sample, "Recorded", lambda *_: lambda function: function())
     assert [row.completion_ids for row in replayed] == [row.completion_ids for row in drawn()]
     assert len({len(row.completion_ids) for row in replayed}) > 6

@@ -3,6 +3,7 @@ import weakref
 
 import pytest
 import torch
+from transformers import DeepseekV3Config, DeepseekV3ForCausalLM
 
 from codezero.llm import decoding, onednn
 from codezero.llm import sample as llm_sample
@@ -131,6 +132,19 @@ def test_logprobs_stay_the_models_while_the_cache_grows_and_rows_leave_it(shape,
     assert len({len(tokens.completion_ids) for group in groups for tokens in group}) > 6
     assert_logprobs(model, groups, 1.0)
     assert model.config._attn_implementation == way
+
+
+@pytest.mark.parametrize("in_step", [{"cpu"}, set()], ids=["a CPU", "an accelerator"])
+def test_values_may_be_of_another_size_than_keys(in_step, monkeypatch):
+    """As with the latent attention of DeepSeek-V3."""
+    monkeypatch.setattr(llm_sample, "IN_STEP", in_step)
+    torch.manual_seed(0)
+    shape = {"hidden_size": 32, "intermediate_size": 64, "moe_intermediate_size": 16, "num_hidden_layers": 2}
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 4, "q_lora_rank": 16, "kv_lora_rank": 8}
+    sizes = {"qk_rope_head_dim": 8, "qk_nope_head_dim": 16, "v_head_dim": 8}
+    experts = {"n_routed_experts": 4, "num_experts_per_tok": 2, "n_group": 1, "topk_group": 1}
+    model = DeepseekV3ForCausalLM(DeepseekV3Config(vocab_size=259, **shape, **heads, **sizes, **experts)).eval()
+    assert_logprobs(model, sample(model, PROMPTS, 4, end_ids=list(range(0, 259, 16)), max_new_tokens=30), 1.0)
 
 
 def test_attention_is_as_before_when_sampling_has_failed():
