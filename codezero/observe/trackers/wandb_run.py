@@ -26,7 +26,9 @@ def main() -> None:
         waiting.put(json.loads(line))
     waiting.put(None)
     worker.join(begin["finish_s"])
-    os._exit(int(worker.is_alive()))  # skips the package's waits at exit; its service ends with this process
+    os._exit(
+        int(worker.is_alive())
+    )  # skips the package's waits at exit; a service that still runs ends with this process
 
 
 def _follow(begin: dict[str, Any], waiting: queue.Queue[dict[str, Any] | None], told: Any) -> None:
@@ -36,6 +38,7 @@ def _follow(begin: dict[str, Any], waiting: queue.Queue[dict[str, Any] | None], 
         while (message := waiting.get()) is not None:
             run.log(message["values"], step=message["step"])
         run.finish()
+        _end_service()
     except BaseException as error:  # the boundary of the process: any error is reported to the node
         text = " ".join(str(error).split()) or type(error).__name__
         if isinstance(error, ModuleNotFoundError):
@@ -43,6 +46,14 @@ def _follow(begin: dict[str, Any], waiting: queue.Queue[dict[str, Any] | None], 
             text = f"the package {package} is not installed: install the extra tracking (docs/launch-script.md)"
         print(text, file=told, flush=True)
         os._exit(1)
+
+
+def _end_service() -> None:
+    """Waits until the package's service has written the run's file: `finish` does not, and the service ends unfinished
+    if this process ends before it."""
+    import wandb
+
+    wandb.teardown()
 
 
 def _begin(begin: dict[str, Any]) -> Any:

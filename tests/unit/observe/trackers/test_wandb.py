@@ -217,6 +217,7 @@ def test_ctrl_c_is_not_for_the_run_and_a_killed_node_leaves_nothing_behind(tmp_p
             node.wait(300)
         finally:
             node.kill()
+    assert node.returncode == (0 if number == signal.SIGINT else -number)
     _, alive = psutil.wait_procs(left, timeout=120)
     assert not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
     assert history(tmp_path) == [(1, 0.125), (2, 0.25)][: 2 if number == signal.SIGINT else 1]
