@@ -2,40 +2,12 @@
 
 from __future__ import annotations
 
-import abc
-import array
-import bisect
-import cmath
-import collections
 import collections.abc
-import contextlib
-import copy
-import dataclasses
-import datetime
-import decimal
-import enum
-import fractions
-import functools
-import gc
-import heapq
-import io
-import itertools
-import json
-import math
-import operator
-import os
-import queue
-import random
-import re
-import statistics
 import string
-import struct
 import sys
-import threading
-import types
 import typing
+from importlib import import_module
 from sys import getsizeof
-from types import ModuleType
 from typing import Any
 
 from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
@@ -182,50 +154,51 @@ def _capwords(s: Any, sep: Any = None) -> Any:
 _STRING["capwords"] = Builtin("capwords", _capwords)
 
 
-def _module(host: ModuleType, members: dict[str, Any]) -> Module:
-    return Module(host.__name__, members, frozenset(dir(host)), getattr(host, "__all__", None))
+def _module(name: str, members: dict[str, Any]) -> Module:
+    host = import_module(name)
+    return Module(name, members, frozenset(dir(host)), getattr(host, "__all__", None))
 
 
-_COLLECTIONS_ABC = _module(collections.abc, _ABSTRACT)
-_COLLECTIONS_ABC.name = "collections.abc"
+_COLLECTIONS_ABC = _module("collections.abc", _ABSTRACT)
 MODULES: dict[str, Module] = {
-    module.name: module
-    for module in (
-        _module(abc, ABC_MODULE),
-        _module(bisect, BISECT),
-        _module(cmath, CMATH),
-        _module(collections, {**COLLECTIONS, "abc": _COLLECTIONS_ABC, "namedtuple": Builtin("namedtuple", namedtuple)}),
-        _COLLECTIONS_ABC,
-        _module(copy, {"copy": Builtin("copy", _copy), "deepcopy": Builtin("deepcopy", _deepcopy)}),
-        _module(enum, ENUM_MODULE),
-        _module(contextlib, {}),
-        _module(dataclasses, DATACLASSES),
-        _module(functools, FUNCTOOLS),
-        _module(gc, GC),
-        _module(heapq, HEAPQ),
-        _module(io, IO),
-        _module(itertools, ITERTOOLS),
-        _module(math, MATH),
-        _module(operator, OPERATOR),
-        _module(re, {name: Flag(value) if type(value) is int else value for name, value in RE.items()}),
-        _module(statistics, STATISTICS),
-        _module(string, _STRING),
-        _module(os, OS),
-        OS["path"],
-        _module(sys, SYS),
-        _module(typing, _TYPING),
-        Module("resource", RESOURCE, frozenset(RESOURCE)),
-        _module(array, ARRAY),
-        _module(datetime, DATETIME),
-        _module(decimal, DECIMAL),
-        _module(json, JSON),
-        _module(random, RANDOM),
-        _module(struct, STRUCT),
-        _module(threading, {}),
-        _module(queue, {}),
-        _module(fractions, {}),
-        _module(types, {}),
-    )
+    "collections.abc": _COLLECTIONS_ABC,
+    "os.path": OS["path"],
+    "resource": Module("resource", RESOURCE, frozenset(RESOURCE)),
+} | {
+    name: _module(name, members)
+    for name, members in {
+        "abc": ABC_MODULE,
+        "array": ARRAY,
+        "bisect": BISECT,
+        "cmath": CMATH,
+        "collections": {**COLLECTIONS, "abc": _COLLECTIONS_ABC, "namedtuple": Builtin("namedtuple", namedtuple)},
+        "contextlib": {},
+        "copy": {"copy": Builtin("copy", _copy), "deepcopy": Builtin("deepcopy", _deepcopy)},
+        "dataclasses": DATACLASSES,
+        "datetime": DATETIME,
+        "decimal": DECIMAL,
+        "enum": ENUM_MODULE,
+        "fractions": {},
+        "functools": FUNCTOOLS,
+        "gc": GC,
+        "heapq": HEAPQ,
+        "io": IO,
+        "itertools": ITERTOOLS,
+        "json": JSON,
+        "math": MATH,
+        "operator": OPERATOR,
+        "os": OS,
+        "queue": {},
+        "random": RANDOM,
+        "re": {name: Flag(value) if type(value) is int else value for name, value in RE.items()},
+        "statistics": STATISTICS,
+        "string": _STRING,
+        "struct": STRUCT,
+        "sys": SYS,
+        "threading": {},
+        "types": {},
+        "typing": _TYPING,
+    }.items()
 }
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
 from codezero.evaluate.dryrun.measure import DICTS, NamedTupleValue, measure, to_list, type_name
+from codezero.evaluate.dryrun.methods_containers import moving
 from codezero.evaluate.dryrun.objects import Instance
 from codezero.evaluate.dryrun.values import Builtin, TypeValue
 
@@ -25,16 +26,6 @@ def _array(typecode: Any, items: Any = (), /) -> Any:
     return array(typecode, to_list(items))
 
 
-def _moving(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps a method that may traverse or move all items."""
-
-    def call(value: Any, /, *args: Any) -> Any:
-        meter.work(len(value) << 3)
-        return method(value, *args)
-
-    return call
-
-
 def _extend(value: Any, items: Any, /) -> None:
     found = items if type(items) is array else to_list(items)
     meter.allocate(len(found) << 3)
@@ -46,7 +37,7 @@ ARRAY_METHODS: dict[str, Callable[..., Any]] = {
     "extend": _extend,
     "fromlist": _extend,
     "tolist": to_list,
-    **{name: _moving(getattr(array, name)) for name in ("count", "index", "insert", "pop", "remove", "reverse")},
+    **{name: moving(getattr(array, name)) for name in ("count", "index", "insert", "pop", "remove", "reverse")},
 }
 ARRAY: dict[str, Any] = {"array": TypeValue(array, _array)}
 

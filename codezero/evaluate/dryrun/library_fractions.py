@@ -30,6 +30,28 @@ def _parsed(text):
             return (top * 10 ** scale, 1) if scale >= 0 else (top, 10 ** -scale)
     raise ValueError(f"Invalid literal for Fraction: {text!r}")
 
+def _operator(exact, rounded):
+    def forward(self, other):
+        if isinstance(other, float):
+            return rounded(float(self), other)
+        pair = _pair(other)
+        return NotImplemented if pair is None else exact(self._numerator, self._denominator, *pair)
+
+    def backward(self, other):
+        if isinstance(other, float):
+            return rounded(other, float(self))
+        pair = _pair(other)
+        return NotImplemented if pair is None else exact(*pair, self._numerator, self._denominator)
+
+    return forward, backward
+
+def _comparison(holds):
+    def compare(self, other):
+        difference = self._difference(other)
+        return NotImplemented if difference is None else holds(difference)
+
+    return compare
+
 class Fraction:
     __slots__ = ("_numerator", "_denominator")
 
@@ -91,71 +113,12 @@ class Fraction:
     def __str__(self):
         return f"{self._numerator}" if self._denominator == 1 else f"{self._numerator}/{self._denominator}"
 
-    def __add__(self, other):
-        if isinstance(other, float):
-            return float(self) + other
-        b = _pair(other)
-        if b is None:
-            return NotImplemented
-        return Fraction(self._numerator * b[1] + b[0] * self._denominator, self._denominator * b[1])
-
-    __radd__ = __add__
-
-    def __sub__(self, other):
-        if isinstance(other, float):
-            return float(self) - other
-        b = _pair(other)
-        if b is None:
-            return NotImplemented
-        return Fraction(self._numerator * b[1] - b[0] * self._denominator, self._denominator * b[1])
-
-    def __rsub__(self, other):
-        return -self + other
-
-    def __mul__(self, other):
-        if isinstance(other, float):
-            return float(self) * other
-        b = _pair(other)
-        return NotImplemented if b is None else Fraction(self._numerator * b[0], self._denominator * b[1])
-
-    __rmul__ = __mul__
-
-    def __truediv__(self, other):
-        if isinstance(other, float):
-            return float(self) / other
-        b = _pair(other)
-        return NotImplemented if b is None else Fraction(self._numerator * b[1], self._denominator * b[0])
-
-    def __rtruediv__(self, other):
-        if isinstance(other, float):
-            return other / float(self)
-        b = _pair(other)
-        return NotImplemented if b is None else Fraction(b[0] * self._denominator, b[1] * self._numerator)
-
-    def __floordiv__(self, other):
-        if isinstance(other, float):
-            return float(self) // other
-        b = _pair(other)
-        return NotImplemented if b is None else (self._numerator * b[1]) // (self._denominator * b[0])
-
-    def __rfloordiv__(self, other):
-        if isinstance(other, float):
-            return other // float(self)
-        b = _pair(other)
-        return NotImplemented if b is None else (b[0] * self._denominator) // (b[1] * self._numerator)
-
-    def __mod__(self, other):
-        if isinstance(other, float):
-            return float(self) % other
-        b = _pair(other)
-        if b is None:
-            return NotImplemented
-        return Fraction((self._numerator * b[1]) % (b[0] * self._denominator), self._denominator * b[1])
-
-    def __rmod__(self, other):
-        if isinstance(other, float):
-            return other % float(self)
-        return NotImplemented if _pair(other) is None else Fraction(other) % self
+    __add__, __radd__ = _operator(lambda n, d, m, e: Fraction(n * e + m * d, d * e), lambda a, b: a + b)
+    __sub__, __rsub__ = _operator(lambda n, d, m, e: Fraction(n * e - m * d, d * e), lambda a, b: a - b)
+    __mul__, __rmul__ = _operator(lambda n, d, m, e: Fraction(n * m, d * e), lambda a, b: a * b)
+    __truediv__, __rtruediv__ = _operator(lambda n, d, m, e: Fraction(n * e, d * m), lambda a, b: a / b)
+    __floordiv__, __rfloordiv__ = _operator(lambda n, d, m, e: n * e // (d * m), lambda a, b: a // b)
+    __mod__, __rmod__ = _operator(lambda n, d, m, e: Fraction(n * e % (d * m), d * e), lambda a, b: a % b)
 
     def __divmod__(self, other):
         return self // other, self % other
@@ -222,27 +185,15 @@ class Fraction:
         return NotImplemented if b is None else (self._numerator, self._denominator) == b
 
     def _difference(self, other):
-        b = _pair(other) or _decimal_pair(other)
-        return None if b is None else self._numerator * b[1] - b[0] * self._denominator
-
-    def _against(self, other):
         if isinstance(other, float):
-            return -other if other != other or abs(other) == _INFINITE else self._difference(Fraction(other))
-        return self._difference(other)
+            if other != other or abs(other) == _INFINITE:
+                return -other
+            other = Fraction(other)
+        pair = _pair(other) or _decimal_pair(other)
+        return None if pair is None else self._numerator * pair[1] - pair[0] * self._denominator
 
-    def __lt__(self, other):
-        found = self._against(other)
-        return NotImplemented if found is None else found < 0
-
-    def __le__(self, other):
-        found = self._against(other)
-        return NotImplemented if found is None else found <= 0
-
-    def __gt__(self, other):
-        found = self._against(other)
-        return NotImplemented if found is None else found > 0
-
-    def __ge__(self, other):
-        found = self._against(other)
-        return NotImplemented if found is None else found >= 0
+    __lt__ = _comparison(lambda difference: difference < 0)
+    __le__ = _comparison(lambda difference: difference <= 0)
+    __gt__ = _comparison(lambda difference: difference > 0)
+    __ge__ = _comparison(lambda difference: difference >= 0)
 """

@@ -47,11 +47,11 @@ def _sort(value: list[Any], /, *, key: Any = None, reverse: Any = False) -> None
         value[:] = items
 
 
-def _moving(method: Method) -> Method:
+def moving(method: Method) -> Method:
     """Wraps a method that may move or traverse all items without comparing them."""
 
     def call(value: Any, /, *args: Any) -> Any:
-        meter.work(len(value) << 2)
+        meter.work(len(value) << 3)
         return method(value, *args)
 
     return call
@@ -149,10 +149,10 @@ _LIST: dict[str, Method] = {
     "count": _searching(list.count),
     "extend": _extend,
     "index": _searching(list.index),
-    "insert": _moving(list.insert),
+    "insert": moving(list.insert),
     "pop": _pop,
     "remove": _searching(list.remove),
-    "reverse": _moving(list.reverse),
+    "reverse": moving(list.reverse),
     "sort": _sort,
 }
 _TUPLE: dict[str, Method] = {"count": _searching(tuple.count), "index": _searching(tuple.index)}
@@ -233,12 +233,12 @@ _DEQUE: dict[str, Method] = {
     "extend": _extend,
     "extendleft": lambda value, items, /: value.extendleft(to_list(items)),
     "index": _searching(deque.index),
-    "insert": _moving(deque.insert),
+    "insert": moving(deque.insert),
     "pop": deque.pop,
     "popleft": deque.popleft,
     "remove": _searching(deque.remove),
-    "reverse": _moving(deque.reverse),
-    "rotate": _moving(deque.rotate),
+    "reverse": moving(deque.reverse),
+    "rotate": moving(deque.rotate),
 }
 
 

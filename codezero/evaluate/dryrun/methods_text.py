@@ -7,6 +7,7 @@ from typing import Any
 
 from codezero.evaluate.dryrun.budget import Stop, meter
 from codezero.evaluate.dryrun.measure import item_bytes, to_list, type_name
+from codezero.evaluate.dryrun.methods_containers import moving
 from codezero.evaluate.dryrun.operators import search_cost
 from codezero.evaluate.dryrun.tables import table_cost
 from codezero.evaluate.dryrun.text import format_text
@@ -205,16 +206,6 @@ def _extend(value: bytearray, items: Any, /) -> None:
     value.extend(found)
 
 
-def _moving(method: Method) -> Method:
-    """Wraps a method that may move all items."""
-
-    def call(value: bytearray, /, *args: Any) -> Any:
-        meter.work(len(value))
-        return method(value, *args)
-
-    return call
-
-
 BYTES_METHODS = _byte_methods(bytes)
 BYTEARRAY_METHODS: dict[str, Method] = {
     **_byte_methods(bytearray),
@@ -222,5 +213,5 @@ BYTEARRAY_METHODS: dict[str, Method] = {
     "clear": bytearray.clear,
     "copy": _linear(bytearray.copy),
     "extend": _extend,
-    **{name: _moving(getattr(bytearray, name)) for name in ("insert", "pop", "remove", "reverse")},
+    **{name: moving(getattr(bytearray, name)) for name in ("insert", "pop", "remove", "reverse")},
 }
