@@ -132,7 +132,8 @@ def learning(reports: Sequence[ProbeReport], series: ProbeSeries = NODE) -> Lear
 
 def _early(num_problems: int, passes: Sequence[Pass], done: int, series: ProbeSeries) -> str:
     if not num_problems:
-        return f"a run of fewer than {LEAST_ROUNDS} {series.steps} takes no probe, nor does probe.share=0."
+        short = f"a run of fewer than {LEAST_ROUNDS} {series.steps}"
+        return f"no probe has ended yet; {short} takes none, nor does probe.share=0."
     if not passes:
         return f"{done} of {num_problems} problems solved for the first time."
     start = passes[0]

@@ -56,7 +56,8 @@ def test_a_stopped_node_in_lines(tmp_path, capsys, utc):
     ]
     assert lines[2:5] == ["Round 6", "stopped 0 s ago", "the same command continues where it stopped"]
     for line in (
-        "Learns Not measured: a run of fewer than 20 rounds takes no probe, nor does probe.share=0.",
+        "Learns Not measured: no probe has ended yet; a run of fewer than 20 rounds takes none, nor does "
+        "probe.share=0.",
         "Learned policy version 6 loss -0.0123 grad 1.5",
         "Swarm 2 peers in sight local 2 external 0 dropped 1 zero_advantage",
         "Warning 2026-11-21 10:00:01 WARNING: disk nearly full",

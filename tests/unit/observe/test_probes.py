@@ -78,7 +78,7 @@ def test_the_start_is_in_no_mean_since_no_checkpoint_has_its_weights():
 @pytest.mark.parametrize(
     ("reports", "text"),
     [
-        ([], "Not measured: a run of fewer than 20 rounds takes no probe, nor does probe.share=0."),
+        ([], "Not measured: no probe has ended yet; a run of fewer than 20 rounds takes none, nor does probe.share=0."),
         (
             [probe(0, {"a": 1, "b": 0}, num_problems=5)],
             "Too early to tell: 2 of 5 problems solved for the first time.",
@@ -102,7 +102,7 @@ def test_a_solver_beside_a_test_writer_is_told_of_in_batches():
     found = learning(passes(0.25, 1.0, 1.0, 1.0, 0.5, 0.5, 0.5), PAIR)
     assert " in batches " in found.text
     assert found.text.endswith("] since batch 10.")
-    assert learning([], PAIR).text.startswith("Not measured: a run of fewer than 20 batches takes no probe")
+    assert learning([], PAIR).text.startswith("Not measured: no probe has ended yet; a run of fewer than 20 batches")
 
 
 def test_a_node_and_a_pair_that_share_a_folder_of_logs_have_probes_of_their_own(tmp_path):

@@ -211,7 +211,7 @@ def test_only_a_proposer(tmp_path):
 def test_a_run_without_rounds_or_with_one_says_so(tmp_path, rewards):
     runs.solver(tmp_path, rewards)
     found = words_of(report(tmp_path / "state"))
-    assert "Not measured. Not measured: a run of fewer than 20 rounds takes no probe, nor does probe.share=0." in found
+    assert "Not measured. Not measured: no probe has ended yet; a run of fewer than 20 rounds takes none" in found
     assert ("It has not finished a round yet." in found) == (not rewards)
 
 
