@@ -130,7 +130,7 @@ class StatusFile:
         self._path = folder / "status.json"
         self._status = first
         self._recent: deque[Mapping[str, float]] = deque(maxlen=REMEMBERED)
-        self._lock = threading.Lock()
+        self._lock, self._writing = threading.Lock(), threading.Lock()
         self._warned = False
         self._worker = Worker("status", self._work)
 
@@ -176,22 +176,26 @@ class StatusFile:
         return BEAT_S
 
     def _write(self) -> None:
-        with self._lock:
-            self._status = replace(self._status, updated_at_s=time.time(), rss_bytes=psutil.Process().memory_info().rss)
-            status = self._status
-        try:
+        with self._writing:  # at the end the worker may be at it yet, with what was before
+            with self._lock:
+                rss_bytes = psutil.Process().memory_info().rss
+                self._status = status = replace(self._status, updated_at_s=time.time(), rss_bytes=rss_bytes)
             fields = asdict(status).items()
             shown = {name: encodable(value) if isinstance(value, str) else value for name, value in fields}
-            replace_file(self._path, msgspec.json.encode(shown) + b"\n")
-        except OSError as error:
-            if not self._warned:
-                logger.warning(
-                    "cannot write %s: %s; the node continues, but codezero status and the dashboard will not see "
-                    "what it does: free space or make the folder writable",
-                    self._path,
-                    error.strerror,
-                )
-            self._warned = True
+            try:
+                replace_file(self._path, msgspec.json.encode(shown) + b"\n")
+            except OSError as error:
+                self._warn(error)
+
+    def _warn(self, error: OSError) -> None:
+        if not self._warned:
+            logger.warning(
+                "cannot write %s: %s; the node continues, but codezero status and the dashboard will not see what it "
+                "does: free space or make the folder writable",
+                self._path,
+                error.strerror,
+            )
+        self._warned = True
 
 
 def read_status(folder: Path) -> Status | None:

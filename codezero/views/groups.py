@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,7 +74,7 @@ class _File:
         """Returns the place of each round, up to date, the last of a round that occurs twice; empty without a file."""
         try:
             with self._path.open("rb") as file:
-                found = self._path.stat()
+                found = os.fstat(file.fileno())
                 if found.st_ino != self._inode or found.st_size < self._offset:
                     self._inode, self._offset, self._places = found.st_ino, 0, {}
                 file.seek(self._offset)

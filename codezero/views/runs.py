@@ -7,6 +7,7 @@ untrusted.
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 from collections.abc import Callable, Hashable
 from contextlib import suppress
@@ -54,7 +55,7 @@ class JsonLines(Generic[T]):
         """Returns the records so far; empty if there is no file. A file that was replaced or cut is read anew."""
         try:
             with self._path.open("rb") as file:
-                inode, size = (found := self._path.stat()).st_ino, found.st_size
+                inode, size = (found := os.fstat(file.fileno())).st_ino, found.st_size
                 if inode != self._inode or size < self._offset:
                     self._inode, self._offset, self._records = inode, 0, []
                 file.seek(self._offset or self._start(size))

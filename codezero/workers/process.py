@@ -119,7 +119,7 @@ class WorkerProcess:
         self._complaints.close()
 
     def close(self) -> None:
-        """Kills the process for good; a thread that waits for an answer gets a `Death`."""
+        """Kills the process for good; a thread that waits for an answer gets a WorkerError."""
         with self._lock:
             self._closed = True
             with suppress(ProcessLookupError):
