@@ -6,10 +6,9 @@ import argparse
 import signal
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codezero.cli.options import Commands, add_command, add_group, add_stop_with_parent, duration, port
+from codezero.cli.options import Commands, add_command, add_group, add_stop_with_parent, duration, path, port
 
 if TYPE_CHECKING:
     from codezero.runtime.console import Console
@@ -63,8 +62,8 @@ def _client_command(
 def _folder_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--folder",
-        type=lambda text: Path(text).expanduser(),
-        default=Path("chains/home"),
+        type=path,
+        default="chains/home",
         help="where the chain and its keys are kept (default chains/home)",
     )
 

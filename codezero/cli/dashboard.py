@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from codezero.cli.options import FOLDERS, Commands, add_command, port
+from codezero.cli.options import FOLDERS, Commands, add_command, path, port
 
 PORT = 7007
 
@@ -18,7 +18,7 @@ def add_commands(commands: Commands) -> None:
     )
     dashboard = add_command(commands, "dashboard", _dashboard, text, about=about)
     all_of = f"state or swarm folders (default {', '.join(FOLDERS)})"
-    dashboard.add_argument("folders", nargs="*", metavar="FOLDER", help=all_of)
+    dashboard.add_argument("folders", nargs="*", type=path, metavar="FOLDER", help=all_of)
     dashboard.add_argument(
         "--host",
         default="127.0.0.1",
@@ -26,7 +26,7 @@ def add_commands(commands: Commands) -> None:
     )
     dashboard.add_argument("--port", type=port, default=PORT, help=f"default {PORT}; 0 takes a free one")
     text = "a ledger that several nodes share (ledger.path=...), for the leaderboard; default: the nodes' own"
-    dashboard.add_argument("--ledger", metavar="FILE", help=text)
+    dashboard.add_argument("--ledger", type=path, metavar="FILE", help=text)
 
 
 def _dashboard(options: argparse.Namespace) -> None:
@@ -37,13 +37,12 @@ def _dashboard(options: argparse.Namespace) -> None:
     from codezero.views.web.source import WatchedFolders
     from codezero.views.web.views import MOST
 
-    folders = [Path(name).expanduser() for name in options.folders or FOLDERS]
+    folders = options.folders or [Path(name) for name in FOLDERS]
     for folder in folders:
         if options.folders and not folder.is_dir():
             raise DashboardError(
                 f"there is no folder {folder}: give the state folder of a node (state_dir, default state), or the "
                 "folder of a swarm such as swarms/home"
             )
-    ledger = None if options.ledger is None else Path(options.ledger).expanduser()
-    board = None if ledger is None else lambda: read_shared(ledger, most=MOST)
+    board = None if options.ledger is None else lambda: read_shared(options.ledger, most=MOST)
     serve(WatchedFolders(folders), board, options.host, options.port, Console().line)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codezero.cli.options import Commands, add_command
+from codezero.cli.options import Commands, add_command, path
 from codezero.config import checkout
 
 if TYPE_CHECKING:
@@ -34,10 +34,10 @@ def add_commands(commands: Commands) -> None:
     about = f"F{text[1:]}: this machine, the installation, and all that a node of these settings would meet."
     doctor = add_command(commands, "doctor", _doctor, text, about=about, examples=_EXAMPLES)
     text = "the state folder of a node: the settings that it was started with, its key and its logs are taken"
-    doctor.add_argument("--state-dir", metavar="DIR", help=text)
+    doctor.add_argument("--state-dir", type=path, metavar="DIR", help=text)
     doctor.add_argument("--json", action="store_true", help="print one JSON object")
     text = "write an archive for whoever helps you (.tar.gz or .zip): findings, settings, logs; never replaces a file"
-    doctor.add_argument("--bundle", metavar="FILE", help=text)
+    doctor.add_argument("--bundle", type=path, metavar="FILE", help=text)
     doctor.add_argument("settings", nargs="*", metavar="key=value", help="settings, as for codezero run")
 
 
@@ -48,14 +48,14 @@ def _doctor(options: argparse.Namespace) -> int:
     from codezero.doctor.finding import as_json, exit_code, lines
 
     looks_here = options.state_dir is None and not options.settings
-    given = [*_noted("state" if looks_here else options.state_dir), *options.settings]
+    given = [*_noted(Path("state") if looks_here else options.state_dir), *options.settings]
     settings = [*given, *_beside(options.state_dir, options.settings)]
     config, refused = _loaded(settings)
     case = Case(config=config, environment=os.environ, settings=[] if refused else settings)
     findings = without_secrets(case, [*refused, *examine(case)])  # people show this output to others
     written: list[str] = []
     if options.bundle:
-        written = _bundled(Path(options.bundle).expanduser(), case, findings)
+        written = _bundled(options.bundle, case, findings)
     if options.json:
         print(as_json(findings, bundle=written))
     else:
@@ -100,18 +100,18 @@ def _loaded(settings: list[str]) -> tuple[NodeConfig, list[Finding]]:
         return NodeConfig(), [error("settings", f"cannot be read: {fault}", "no node can start", do)]
 
 
-def _noted(state_dir: str | None) -> list[str]:
+def _noted(state_dir: Path | None) -> list[str]:
     """Returns the settings that the node of --state-dir was last started with."""
     if state_dir is None:
         return []
     from codezero.runtime.state import noted_start
     from codezero.views.runs import ROLES, folder_of
 
-    folders = (folder_of(Path(state_dir).expanduser(), role) for role in ROLES)
+    folders = (folder_of(state_dir, role) for role in ROLES)
     return next((found for folder in folders if (found := noted_start(folder))), [])
 
 
-def _beside(state_dir: str | None, settings: list[str]) -> list[str]:
+def _beside(state_dir: Path | None, settings: list[str]) -> list[str]:
     """Returns the settings for --state-dir: the folder itself, and key and logs if they lie beside it, where `swarm up`
     and --gpus put them."""
     if state_dir is None:
@@ -119,10 +119,12 @@ def _beside(state_dir: str | None, settings: list[str]) -> list[str]:
     from codezero.config.swarm_file import quoted
     from codezero.views.runs import SOLVER, Run
 
-    folder = Path(state_dir).expanduser()
-    found = [f"state_dir={quoted(str(folder))}"]
-    beside = {"tracking.log_dir": Run("", SOLVER, folder).log_dir, "swarm.identity_path": folder.parent / "swarm.pem"}
-    for key, path in beside.items():
-        if path.exists() and not any(setting.startswith(f"{key}=") for setting in settings):
-            found.append(f"{key}={quoted(str(path))}")
+    found = [f"state_dir={quoted(str(state_dir))}"]
+    beside = {
+        "tracking.log_dir": Run("", SOLVER, state_dir).log_dir,
+        "swarm.identity_path": state_dir.parent / "swarm.pem",
+    }
+    for key, there in beside.items():
+        if there.exists() and not any(setting.startswith(f"{key}=") for setting in settings):
+            found.append(f"{key}={quoted(str(there))}")
     return found

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codezero.cli.options import INTERRUPTED, Commands, add_command, number
+from codezero.cli.options import INTERRUPTED, Commands, add_command, number, path
 from codezero.errors import ConfigError, StateError, told_as
 
 if TYPE_CHECKING:
@@ -47,18 +47,24 @@ def add_commands(commands: Commands) -> None:
     command = add_command(commands, "eval", _eval, text, examples=_EXAMPLES)
     what = command.add_mutually_exclusive_group(required=True)
     what.add_argument("--dataset", choices=DATASETS, help="the problems, by the schema of their rows")
-    what.add_argument("--score", metavar="FILE", help="execute the solutions stored in this .jsonl file instead")
-    command.add_argument("--path", metavar="FILE", help="a .jsonl or .parquet file of problems (default: the hub)")
+    what.add_argument(
+        "--score", type=path, metavar="FILE", help="execute the solutions stored in this .jsonl file instead"
+    )
+    command.add_argument(
+        "--path", type=path, metavar="FILE", help="a .jsonl or .parquet file of problems (default: the hub)"
+    )
     command.add_argument("--split", help="the split of the dataset (default: its test split)")
     command.add_argument("--limit", type=_count, default=0, metavar="N", help="the first N problems only")
-    command.add_argument("--out", metavar="DIR", help="where results are kept (default: eval/ and the dataset's name)")
-    command.add_argument("--json", metavar="FILE", help="also write the summary to this file")
+    command.add_argument(
+        "--out", type=path, metavar="DIR", help="where results are kept (default: eval/ and the dataset's name)"
+    )
+    command.add_argument("--json", type=path, metavar="FILE", help="also write the summary to this file")
     command.add_argument("--k", type=_ks, default=(1,), metavar="K,K", help="which pass@k to report (default 1)")
     command.add_argument("--case-s", type=_seconds, default=6.0, metavar="S", help="seconds a test case may take")
 
     model = command.add_argument_group("the model")
     model.add_argument("--model", metavar="NAME", help="catalogue name, hub id or folder (default: the solver's)")
-    model.add_argument("--checkpoint", metavar="STATE_DIR", help=_CHECKPOINT)
+    model.add_argument("--checkpoint", type=path, metavar="STATE_DIR", help=_CHECKPOINT)
     model.add_argument("--cache-dir", default="~/.cache/codezero", help="where prepared models are kept")
     model.add_argument("--device", choices=("auto", "cpu", "cuda", "mps"), default="auto")
     model.add_argument("--dtype", choices=("auto", "float32", "bfloat16"), default="auto")
@@ -67,7 +73,7 @@ def add_commands(commands: Commands) -> None:
     count.add_argument("--samples", type=_positive, default=1, metavar="N", help="solutions a problem (default 1)")
     count.add_argument("--best-of", type=_positive, default=0, metavar="N", help=_BEST_OF)
     model.add_argument("--verify", action="store_true", help="with --best-of: also by tests that the model writes")
-    model.add_argument("--writer", metavar="STATE_DIR", help=_WRITER)
+    model.add_argument("--writer", type=path, metavar="STATE_DIR", help=_WRITER)
     model.add_argument("--temperature", type=_temperature, default=0.0, metavar="T", help="0 is greedy (default)")
     model.add_argument("--max-new-tokens", type=_positive, default=512, metavar="N", help="default 512")
     model.add_argument("--batch", type=_count, default=0, metavar="N", help=_BATCH)
@@ -96,13 +102,14 @@ def _eval(options: argparse.Namespace) -> int:
     print("\n".join(map(printable, table(summary).split("\n"))))
     if options.json:
         with told_as(StateError, f"cannot write {options.json}", "give another --json"):
-            Path(options.json).expanduser().write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+            options.json.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
     return 0
 
 
 def _out(options: argparse.Namespace) -> Path:
     """Returns the folder of the results."""
-    return Path(options.out or f"eval/{options.dataset or Path(options.score).stem}").expanduser()
+    out: Path | None = options.out
+    return out or Path("eval") / (options.dataset or options.score.stem)
 
 
 def _results(options: argparse.Namespace, settings: dict[str, Any], solutions: int) -> Results:
@@ -119,11 +126,10 @@ def _score(options: argparse.Namespace, stack: ExitStack) -> dict[str, Any]:
     from codezero.harness import bench, report
     from codezero.workers import Workers
 
-    path = Path(options.score).expanduser()
     workers = stack.enter_context(Workers(1))
-    rows, left_out = bench.read_stored(path, workers)
+    rows, left_out = bench.read_stored(options.score, workers)
     rows = rows[: options.limit or None]
-    content = hashlib.sha256(path.read_bytes()).hexdigest()
+    content = hashlib.sha256(options.score.read_bytes()).hexdigest()
     settings = {"score": content, "case_s": options.case_s}
     isolation = _say_isolation()
     with _results(options, settings, 1) as results, _progress(len(rows), "solution") as bar:
@@ -142,7 +148,7 @@ def _measure(options: argparse.Namespace, stack: ExitStack) -> dict[str, Any]:
     quiet_libraries()
     source = sources.ProblemSource(
         dataset=options.dataset,
-        path=Path(options.path).expanduser() if options.path else None,
+        path=options.path,
         split=options.split,
         show_all_tests=not options.best_of,
     )
@@ -273,7 +279,7 @@ def _trained(options: argparse.Namespace) -> Trained | None:
         return None
     from codezero.harness.policy import trained_in
 
-    return trained_in(Path(options.checkpoint).expanduser())
+    return trained_in(options.checkpoint)
 
 
 def _writer(options: argparse.Namespace) -> Trained | None:
@@ -281,7 +287,7 @@ def _writer(options: argparse.Namespace) -> Trained | None:
         return None
     from codezero.verifier.trained import writer_in
 
-    return writer_in(Path(options.writer).expanduser())
+    return writer_in(options.writer)
 
 
 def _say_isolation() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from codezero.cli.options import FOLDERS, Commands, add_command, duration
+from codezero.cli.options import FOLDERS, Commands, add_command, duration, path
 
 
 def add_commands(commands: Commands) -> None:
@@ -17,7 +17,7 @@ def add_commands(commands: Commands) -> None:
     )
     health = add_command(commands, "health", _health, text, about=about)
     all_of = f"state or swarm folders (default {', '.join(FOLDERS)})"
-    health.add_argument("folders", nargs="*", metavar="FOLDER", help=all_of)
+    health.add_argument("folders", nargs="*", type=path, metavar="FOLDER", help=all_of)
     health.add_argument(
         "--within", type=duration, default=duration("1h"), metavar="T", help="such as 30m; default 1h, for slow rounds"
     )
@@ -28,5 +28,5 @@ def _health(options: argparse.Namespace) -> None:
     from codezero.views import health
 
     console = Console()
-    for line in health.check([Path(name).expanduser() for name in options.folders or FOLDERS], options.within):
+    for line in health.check(options.folders or [Path(name) for name in FOLDERS], options.within):
         console.line(line)

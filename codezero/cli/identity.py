@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codezero.cli.options import Commands, add_command, add_group
+from codezero.cli.options import Commands, add_command, add_group, path
 from codezero.config import checkout
 from codezero.errors import IdentityError, told_as
 
@@ -32,9 +32,9 @@ def add_commands(commands: Commands) -> None:
     identity = add_group(commands, "identity", "show, back up and restore the node's key", _EXAMPLES)
     _command(identity, "show", _show, "peer id, name and file of the node's key")
     export = _command(identity, "export", _export, "write an encrypted backup of the key")
-    export.add_argument("file", metavar="FILE", help="the backup to write; never replaces a file")
+    export.add_argument("file", type=path, metavar="FILE", help="the backup to write; never replaces a file")
     import_ = _command(identity, "import", _import, "restore the key from a backup")
-    import_.add_argument("file", metavar="FILE", help="the backup to read; never replaces a key")
+    import_.add_argument("file", type=path, metavar="FILE", help="the backup to read; never replaces a key")
 
 
 def _command(
@@ -65,7 +65,7 @@ def _export(options: argparse.Namespace) -> None:
         raise IdentityError(taken)
     backup = export_key(identity, _passphrase(new=True))
     try:
-        write_new(Path(options.file), backup)
+        write_new(options.file, backup)
     except FileExistsError as error:
         raise IdentityError(taken) from error
     print(f"{path} is backed up as {options.file}; it opens with your passphrase only")
@@ -81,7 +81,7 @@ def _import(options: argparse.Namespace) -> None:
     if os.path.lexists(path):
         raise IdentityError(f"{path} already exists: move it away first, or give another --path")
     with told_as(IdentityError, f"cannot read the backup {options.file}"):
-        backup = Path(options.file).read_bytes()
+        backup = options.file.read_bytes()
     identity = import_key(backup, _passphrase(new=False))
     save(identity, path)
     print(f"{path} is the key of peer {identity.peer_id} ({animal_name(identity.peer_id)})")

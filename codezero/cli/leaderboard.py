@@ -36,7 +36,7 @@ def _leaderboard(options: argparse.Namespace) -> int:
     from codezero.runtime.console import json_line
 
     limit_s = 0.0 if options.offline else options.within
-    folders = _folders([Path(name) for name in options.folders])
+    folders = _folders(options.folders)
     board = read_swarm_board(folders, rpc_url=options.rpc_url, limit_s=limit_s, most=max(options.top, 0))
     if options.json:
         print(json_line(asdict(board)))

@@ -51,7 +51,7 @@ def _add_parser(commands: Commands, name: str, text: str, about: str, examples: 
 def add_folders(parser: argparse.ArgumentParser) -> None:
     """Adds the folders of the nodes that a command looks at."""
     text = f"state or swarm folders (default: of {', '.join(FOLDERS)} the first)"
-    parser.add_argument("folders", nargs="*", metavar="FOLDER", help=text)
+    parser.add_argument("folders", nargs="*", type=path, metavar="FOLDER", help=text)
 
 
 def add_stop_with_parent(parser: argparse.ArgumentParser) -> None:
@@ -67,6 +67,14 @@ def duration(text: str) -> float:
     if seconds < 1:
         raise argparse.ArgumentTypeError(f"{text} is no time of a second or more: write it as 60s, 10m or 3h")
     return seconds
+
+
+def path(text: str) -> Path:
+    """Returns a path in which a leading `~` is resolved. Raises ArgumentTypeError: there is no such home."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:
+        raise argparse.ArgumentTypeError(f"{text}: {error}") from error
 
 
 def port(text: str) -> int:
@@ -110,7 +118,7 @@ def runs_in(folders: Sequence[Path], most: int | None = None) -> list[Run]:
     from codezero.views.runs import find_runs
 
     if folders:
-        return [run for folder in folders for run in find_runs(folder.expanduser(), most)]
+        return [run for folder in folders for run in find_runs(folder, most)]
     for name in FOLDERS:
         with suppress(StateError):
             return find_runs(Path(name), most)

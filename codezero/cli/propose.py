@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from codezero.cli.options import Commands, add_command, add_stop_with_parent, heavy_imports
+from codezero.cli.options import Commands, add_command, add_stop_with_parent, heavy_imports, path
 
 _EXAMPLES = """\
 examples:
@@ -27,7 +26,7 @@ def add_commands(commands: Commands) -> None:
     text = "write problems for a swarm to solve"
     propose = add_command(commands, "propose", _propose, text, about=about, examples=_EXAMPLES)
     propose.add_argument("--batches", type=int, metavar="N", help="stop after N batches (same as proposer.batches=N)")
-    propose.add_argument("--out", metavar="FILE", help="also append every valid problem to this .jsonl file")
+    propose.add_argument("--out", type=path, metavar="FILE", help="also append every valid problem to this .jsonl file")
     propose.add_argument("settings", nargs="*", metavar="key=value", help="settings over those of configs/node.yaml")
     add_stop_with_parent(propose)
 
@@ -40,4 +39,4 @@ def _propose(options: argparse.Namespace) -> int:
     with heavy_imports():
         from codezero.proposer.node import run_proposer
 
-    return run_proposer(config, Path(options.out).expanduser() if options.out else None)
+    return run_proposer(config, options.out)

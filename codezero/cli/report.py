@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
-from codezero.cli.options import FOLDERS, Commands, add_command, runs_in
+from codezero.cli.options import FOLDERS, Commands, add_command, path, runs_in
 
 _EXAMPLES = """\
 examples:
@@ -23,12 +22,14 @@ def add_commands(commands: Commands) -> None:
     about = f"W{text[1:]}, as one HTML file. The node may be running."
     report = add_command(commands, "report", _report, text, about=about, examples=_EXAMPLES)
     text = f"a state or swarm folder (default the first of {', '.join(FOLDERS)})"
-    report.add_argument("folder", nargs="?", metavar="FOLDER", help=text)
+    report.add_argument("folder", nargs="?", type=path, metavar="FOLDER", help=text)
     text = "the page (default report.html; - prints it)"
-    report.add_argument("--out", default="report.html", metavar="FILE", help=text)
+    report.add_argument("--out", type=path, default="report.html", metavar="FILE", help=text)
     report.add_argument("--png", action="store_true", help="also draw a picture of the curves, beside the page")
-    report.add_argument("--before", metavar="RESULTS", help="results.jsonl of `codezero eval` before, or its folder")
-    report.add_argument("--after", metavar="RESULTS", help="the same after")
+    report.add_argument(
+        "--before", type=path, metavar="RESULTS", help="results.jsonl of `codezero eval` before, or its folder"
+    )
+    report.add_argument("--after", type=path, metavar="RESULTS", help="the same after")
     report.add_argument("--force", action="store_true", help="replace the file even if it is not a report")
 
 
@@ -38,9 +39,9 @@ def _report(options: argparse.Namespace) -> None:
 
     if (options.before is None) != (options.after is None):
         raise ReportError("--before and --after go together: give the results of both")
-    if not Path(options.out).name:
+    if not options.out.name:
         raise ReportError(f"--out '{options.out}' is no file: give one such as report.html")
-    to_stdout, out = options.out == "-", Path(options.out).expanduser()
+    to_stdout, out = str(options.out) == "-", options.out
     picture = out.with_suffix(".png")
     if options.png and to_stdout:
         raise ReportError("--out - prints the page alone: leave out --png, or give a file")
@@ -48,14 +49,14 @@ def _report(options: argparse.Namespace) -> None:
         raise ReportError(f"--out {out} is the page: the picture lies beside it as .png")
     from codezero.views.report import write
 
-    for path in [] if to_stdout else [out, *([picture] if options.png else [])]:
-        write.check(path, options.force)
-    runs = runs_in([] if options.folder is None else [Path(options.folder)])
+    for file in [] if to_stdout else [out, *([picture] if options.png else [])]:
+        write.check(file, options.force)
+    runs = runs_in([] if options.folder is None else [options.folder])
     from codezero.views.report.measured import compare, read_measured
     from codezero.views.report.page import page
     from codezero.views.report.summary import gather
 
-    measured = [read_measured(Path(path).expanduser()) for path in (options.before, options.after) if path is not None]
+    measured = [read_measured(one) for one in (options.before, options.after) if one is not None]
     facts = [gather(run) for run in runs]
     written = [(out, page(facts, compare(*measured) if measured else None).encode("utf-8", "backslashreplace"))]
     if to_stdout:
@@ -65,6 +66,6 @@ def _report(options: argparse.Namespace) -> None:
         from codezero.views.report.picture import png
 
         written.append((picture, png(facts)))
-    for path, content in written:
-        write.write(path, content)
-        Console().line(f"wrote {path}")
+    for file, content in written:
+        write.write(file, content)
+        Console().line(f"wrote {file}")

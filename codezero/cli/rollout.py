@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from codezero.cli.options import Commands, add_command, add_group, heavy_imports, port
+from codezero.cli.options import Commands, add_command, add_group, heavy_imports, path, port
 
 PORT = 7070
 _EXAMPLES = """\
@@ -25,7 +24,7 @@ def add_commands(commands: Commands) -> None:
     serve.add_argument("--port", type=port, default=PORT, help=f"default {PORT}; 0 takes a free one")
     serve.add_argument("--address", metavar="HOST", help="how other machines call this one, if it is not the above")
     text = "where to write address and token, for the node (default rollout-server.yaml); an existing token is kept"
-    serve.add_argument("--file", type=Path, default=Path("rollout-server.yaml"), help=text)
+    serve.add_argument("--file", type=path, default="rollout-server.yaml", help=text)
     serve.add_argument("settings", nargs="*", metavar="key=value", help="model.*, and rollout.engine")
 
 

@@ -82,7 +82,7 @@ def _start(options: argparse.Namespace) -> int:
         proposers=options.proposers,
         with_verifier=options.with_verifier,
         rounds=options.rounds or 0,
-        folder=_folder(options, "swarms/home"),
+        folder=options.folder or Path("swarms/home"),
         port=options.port,
         announce=options.announce,
     )
@@ -90,7 +90,7 @@ def _start(options: argparse.Namespace) -> int:
         StartOptions(
             asked=asked,
             own=own,
-            gpu_folder=_folder(options, "gpus"),
+            gpu_folder=options.folder or Path("gpus"),
             org_id=options.org_id,
             port_sign_in=options.port_sign_in,
             sign_in_limit_s=60 * options.sign_in_minutes,
@@ -128,7 +128,3 @@ def _way(options: argparse.Namespace) -> Way | None:
     if len(given) > 1:
         raise ConfigError("--own, --nodes, --local, --join and --testnet exclude each other: give one of them")
     return given[0] if given else None
-
-
-def _folder(options: argparse.Namespace, default: str) -> Path:
-    return Path(options.folder or default).expanduser()

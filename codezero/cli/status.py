@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codezero.cli.options import Commands, add_command, add_folders, runs_in
+from codezero.cli.options import Commands, add_command, add_folders, path, runs_in
 
 if TYPE_CHECKING:
     from codezero.views.terminal.snapshot import Snapshot
@@ -36,12 +36,12 @@ def add_commands(commands: Commands) -> None:
     text = "show what a node does, what it has earned, and what hinders it"
     status = add_command(commands, "status", _status, text, about=about, examples=_EPILOG)
     add_folders(status)
-    status.add_argument("--state-dir", metavar="DIR", help="the same as FOLDER")
+    status.add_argument("--state-dir", type=path, metavar="DIR", help="the same as FOLDER")
     how = status.add_mutually_exclusive_group()
     how.add_argument("--json", action="store_true", help="for programs: one JSON document")
     how.add_argument("--watch", action="store_true", help="the terminal view, until q")
     text = "a ledger that several nodes share (ledger.path=...): show who has earned what"
-    how.add_argument("--ledger", metavar="FILE", help=text)
+    how.add_argument("--ledger", type=path, metavar="FILE", help=text)
 
 
 def _status(options: argparse.Namespace) -> int:
@@ -51,8 +51,8 @@ def _status(options: argparse.Namespace) -> int:
     from codezero.views.watch import MOST_REPORTS, watched
 
     if options.ledger is not None:
-        return _leaderboard(Path(options.ledger).expanduser())
-    folders = [Path(name) for name in (*options.folders, *filter(None, [options.state_dir]))]
+        return _leaderboard(options.ledger)
+    folders = [*options.folders, *filter(None, [options.state_dir])]
     if options.watch:
         return _watch(folders)
     runs = runs_in(folders, MOST_REPORTS)

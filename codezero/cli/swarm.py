@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from codezero.cli.options import Commands, add_command, add_group, add_stop_with_parent, port
+from codezero.cli.options import Commands, add_command, add_group, add_stop_with_parent, path, port
 
 _FOLDER = "swarms/home"
 _EXAMPLES = """\
@@ -29,8 +28,10 @@ def add_commands(commands: Commands) -> None:
     up.add_argument("settings", nargs="*", metavar="key=value", help="settings of all nodes, as for codezero run")
 
     invite = add_command(actions, "invite", _invite, "write the file with which other machines join the swarm")
-    invite.add_argument("--folder", default=_FOLDER, help=f"where the swarm is kept (default {_FOLDER})")
-    invite.add_argument("--out", metavar="FILE", help="where to write it (default: invite.yaml in the folder)")
+    invite.add_argument("--folder", type=path, default=_FOLDER, help=f"where the swarm is kept (default {_FOLDER})")
+    invite.add_argument(
+        "--out", type=path, metavar="FILE", help="where to write it (default: invite.yaml in the folder)"
+    )
     invite.add_argument("--address", metavar="HOST", help="IP address or name under which others reach this machine")
 
     text = "run a bootnode only, through which the nodes of a swarm find each other"
@@ -39,7 +40,11 @@ def add_commands(commands: Commands) -> None:
         help_ = f"multiaddress {note}; may be repeated"
         bootnode.add_argument(option, action="append", default=[], metavar="ADDRESS", help=help_)
     bootnode.add_argument(
-        "--identity", default="bootnode.pem", metavar="FILE", help="its key, made on first start (default bootnode.pem)"
+        "--identity",
+        type=path,
+        default="bootnode.pem",
+        metavar="FILE",
+        help="its key, made on first start (default bootnode.pem)",
     )
     bootnode.add_argument(
         "--network",
@@ -47,7 +52,9 @@ def add_commands(commands: Commands) -> None:
         choices=("native", "genrl"),
         help="the wire format of the swarms it serves (default native)",
     )
-    bootnode.add_argument("--invite", metavar="FILE", help="also write a swarm file, for nodes to join it with")
+    bootnode.add_argument(
+        "--invite", type=path, metavar="FILE", help="also write a swarm file, for nodes to join it with"
+    )
     add_stop_with_parent(bootnode)
 
 
@@ -69,7 +76,7 @@ def add_up_options(
     parser.add_argument(
         "--rounds", type=int, default=rounds, metavar="N", help="stop when every node has finished N rounds"
     )
-    parser.add_argument("--folder", default=folder, help=f"where all is kept (default {_FOLDER})")
+    parser.add_argument("--folder", type=path, default=folder, help=f"where all is kept (default {_FOLDER})")
     parser.add_argument(
         "--port", type=port, metavar="P", help="the bootnode's port (default: the one it had, or a free one)"
     )
@@ -108,7 +115,7 @@ def _up(options: argparse.Namespace) -> int:
             proposers=options.proposers,
             with_verifier=options.with_verifier,
             rounds=options.rounds,
-            folder=Path(options.folder).expanduser(),
+            folder=options.folder,
             port=options.port,
             announce=options.announce,
             settings=options.settings,
@@ -120,8 +127,7 @@ def _invite(options: argparse.Namespace) -> None:
     from codezero.launch.hosting import invite
     from codezero.runtime.console import Console
 
-    out = Path(options.out).expanduser() if options.out else None
-    invite(Path(options.folder).expanduser(), out, options.address, Console())
+    invite(options.folder, options.out, options.address, Console())
 
 
 def _bootnode(options: argparse.Namespace) -> int:
@@ -136,6 +142,4 @@ def _bootnode(options: argparse.Namespace) -> int:
     from codezero.config import Network
     from codezero.launch.bootnode import run_bootnode
 
-    identity = Path(options.identity).expanduser()
-    invite = Path(options.invite).expanduser() if options.invite else None
-    return run_bootnode(listen, options.announce, identity, Network(options.network), invite)
+    return run_bootnode(listen, options.announce, options.identity, Network(options.network), options.invite)

@@ -6,9 +6,8 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
-from codezero.cli.options import Commands, add_command, add_group
+from codezero.cli.options import Commands, add_command, add_group, path
 from codezero.ledger.faults import WalletError
 
 DEFAULT_RPC = "https://gensyn-testnet.g.alchemy.com/public"
@@ -32,7 +31,9 @@ def add_commands(commands: Commands) -> None:
         importing := _command(actions, "import", _import, "take over an account by its private key"),
     ):
         parser.add_argument("--passphrase-file", metavar="F", help="a file that holds the passphrase")
-    importing.add_argument("--key-file", metavar="F", help="a file that holds the private key; else it is asked for")
+    importing.add_argument(
+        "--key-file", type=path, metavar="F", help="a file that holds the private key; else it is asked for"
+    )
     _command(actions, "address", _show_address, "the account's address")
     balance = _command(actions, "balance", _show_balance, "what the account holds")
     balance.add_argument("--rpc-url", metavar="URL", default=DEFAULT_RPC, help=f"the chain (default: {DEFAULT_RPC})")
@@ -42,7 +43,9 @@ def _command(
     actions: Commands, name: str, run: Callable[[argparse.Namespace], None], text: str
 ) -> argparse.ArgumentParser:
     parser = add_command(actions, name, run, text, examples=_EXAMPLES)
-    parser.add_argument("--keystore", metavar="P", default="wallet.json", help="the keystore (default: wallet.json)")
+    parser.add_argument(
+        "--keystore", type=path, metavar="P", default="wallet.json", help="the keystore (default: wallet.json)"
+    )
     return parser
 
 
@@ -57,7 +60,7 @@ def _import(options: argparse.Namespace) -> None:
 
     if options.key_file is not None:
         try:
-            text = Path(options.key_file).read_text(encoding="utf-8")
+            text = options.key_file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise WalletError(f"cannot read the key file {options.key_file}: make it a readable text file") from error
     elif os.isatty(0):
@@ -70,7 +73,7 @@ def _import(options: argparse.Namespace) -> None:
 def _save(options: argparse.Namespace, key: bytes) -> None:
     from codezero.ledger import keystore
 
-    path = Path(options.keystore)
+    path = options.keystore
     keystore.require_free(path)
     address = keystore.save(key, path, keystore.passphrase(options.passphrase_file, new=True))
     print(f"address  {address}\nfile     {path.absolute()}")
@@ -80,7 +83,7 @@ def _save(options: argparse.Namespace, key: bytes) -> None:
 def _show_address(options: argparse.Namespace) -> None:
     from codezero.ledger import keystore
 
-    print(keystore.address(Path(options.keystore)))
+    print(keystore.address(options.keystore))
 
 
 def _show_balance(options: argparse.Namespace) -> None:
@@ -89,7 +92,7 @@ def _show_balance(options: argparse.Namespace) -> None:
     from codezero.ledger.jsonrpc import JsonRpc
     from codezero.ledger.rpc import balance
 
-    address = keystore.address(Path(options.keystore))
+    address = keystore.address(options.keystore)
     chain_id, wei = balance(JsonRpc(options.rpc_url, setting="--rpc-url"), address)
     print(f"address  {address}\nbalance  {ether(wei)} ETH on chain {chain_id}")
     if wei < _LOW_WEI:
