@@ -77,9 +77,11 @@ def _with_fresh(
 ) -> list[Examined]:
     """Returns the findings, with the results of fresh tests for attempts that pass the visible ones. Tests are drawn
     only if an attempt passes, or, to make a dry run of the reference, if there are no attempts. Programs, and functions
-    whose reference gives no fresh tests, get a dry run with other inputs if there are no hidden tests (`more_tests`).
+    whose reference gives no fresh tests, get a dry run with other inputs if no hidden test expects what no visible one
+    does.
     The result is UNTOLD if the tests show no result of a function, as with helpers: a table of answers could not be
-    found then; also for a small table if all fresh tests have one result, which may be its default."""
+    found then; if the reference gives one result for all inputs; also for a small table if all fresh tests have one
+    result, which may be its default."""
     passing = [number for number, one in enumerate(found) if one.settled(asked.fatal_rules)]
     if not asked.walk or not asked.num_fresh or not (passing or not asked.attempts):
         return list(found)
@@ -96,11 +98,19 @@ def _with_fresh(
         reference = program_of(asked.reference or "", wanted_of(asked_of(asked.origin, suite)))
         told = dict(zip(passing, walk(programs, tests, reference, ends_s - time.process_time()), strict=True))
         for number, one in told.items():
-            if found[number].has_small_table and not tests.varied and one.p_right is None:
+            is_untold = tests.one_result or (found[number].has_small_table and not tests.varied)
+            if is_untold and one.p_right is None:
                 told[number] = replace(one, recalled=Recalled.UNTOLD)
     else:
-        told = {} if asked.more_tests else _memories(asked, suite, passing, ends_s)
+        told = {} if _has_other_output(asked.more_tests, suite) else _memories(asked, suite, passing, ends_s)
     return [replace(one, fresh=told.get(number, one.fresh)) for number, one in enumerate(found)]
+
+
+def _has_other_output(more_tests: str, suite: TestSuite) -> bool:
+    """Returns whether a hidden example expects an output that no visible one does, which a program that prints an
+    answer by heart fails."""
+    shown = {one.expected.strip() for one in suite.examples}
+    return any(one.expected.strip() not in shown for one in parse_tests(more_tests).examples)
 
 
 def _memories(asked: Examine, suite: TestSuite, passing: Sequence[int], ends_s: float) -> dict[int, FreshCounts]:

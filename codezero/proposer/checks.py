@@ -83,6 +83,8 @@ def _why_not_calls(question: str, calls: Calls) -> str | None:
         return "arity_differs"
     if calls.num_different < min(calls.num_tests, 2):
         return "equal_tests"
+    if calls.num_results < min(calls.num_tests, 2):
+        return "equal_results"  # a constant would pass
     (name,) = calls.names
     return None if re.search(rf"\b{name}\b", question) else "function_not_named"
 

@@ -47,6 +47,8 @@ class Calls:
 
     num_tests: int
     num_different: int
+    num_results: int
+    """The number of different results that they expect."""
     names: frozenset[str]
     arities: frozenset[int]
     """The numbers of arguments of the calls, positional and named ones together."""
@@ -73,6 +75,7 @@ def read_tests(tests: str) -> Calls | str:
     return Calls(
         num_tests=len(tree.body),
         num_different=len({ast.dump(statement) for statement in tree.body}),
+        num_results=len(reader.expected),
         names=frozenset(reader.names),
         arities=frozenset(reader.arities),
     )
@@ -84,6 +87,8 @@ class _Reader:
     def __init__(self) -> None:
         self.names: set[str] = set()
         self.arities: set[int] = set()
+        self.expected: set[str] = set()
+        """Dumps of what calls are compared with."""
         self.results: dict[str, str] = {}
         """The results of calls that are compared by ==, both as dumps of their syntax trees."""
 
@@ -103,8 +108,10 @@ class _Reader:
         elif isinstance(node, ast.Compare):
             self.comparison(node)
         else:
+            expected = True
             if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-                node = node.operand
+                expected, node = False, node.operand
+            self.expected.add(ast.dump(ast.Constant(expected)))
             if not _is_call_of_subject(node):
                 raise _Unfit("no_comparison")
             self.view(node, MAX_DEPTH)
@@ -125,7 +132,7 @@ class _Reader:
         is_single = isinstance(right, ast.Constant) and (right.value is None or isinstance(right.value, bool))
         is_choice = isinstance(right, ast.List | ast.Tuple | ast.Set) and len(right.elts) > 0
         if isinstance(operator, ast.Lt | ast.LtE):
-            left = _minuend(left, right)
+            left, right = _difference(left, right)
         elif not (
             isinstance(operator, ast.Eq)
             or (isinstance(operator, ast.Is) and is_single)
@@ -134,6 +141,7 @@ class _Reader:
             raise _Unfit("no_comparison")
         self.view(left, MAX_DEPTH)
         value(right, MAX_DEPTH, MAX_ITEMS)
+        self.expected.add(ast.dump(right))
         if isinstance(operator, ast.Eq):
             result = ast.dump(right)
             if self.results.setdefault(ast.dump(left), result) != result:
@@ -256,8 +264,8 @@ def _arguments(node: ast.Call) -> list[ast.expr]:
     return [*node.args, *(keyword.value for keyword in node.keywords)]
 
 
-def _minuend(left: ast.expr, right: ast.expr) -> ast.expr:
-    """Returns the view in `abs(view - value) < number`."""
+def _difference(left: ast.expr, right: ast.expr) -> tuple[ast.expr, ast.expr]:
+    """Returns view and value of `abs(view - value) < number`."""
     tolerance = _number(right)
     if not (isinstance(left, ast.Call) and isinstance(left.func, ast.Name) and left.func.id == "abs"):
         raise _Unfit("no_comparison")
@@ -266,8 +274,7 @@ def _minuend(left: ast.expr, right: ast.expr) -> ast.expr:
         raise _Unfit("no_comparison")
     if tolerance is None or tolerance > MAX_TOLERANCE:
         raise _Unfit("no_comparison")
-    value(difference.right, MAX_DEPTH, 1)
-    return difference.left
+    return difference.left, difference.right
 
 
 def _is_call_of_subject(node: ast.AST) -> bool:

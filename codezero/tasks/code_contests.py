@@ -91,9 +91,9 @@ def _table(public_tests: object) -> str:
         example = _example(given, expected)
         if len(table) + len(example) > MAX_TESTS_CHARS:
             break
-        table += example
+        table += example * _fits_a_table(given, expected)
     if not table:
-        raise BadRow(f"the first public test is longer than {MAX_TESTS_CHARS} characters")
+        raise BadRow(f"no public test fits: at most {MAX_TESTS_CHARS} characters, without a line Input: or Output:")
     return table
 
 
@@ -121,8 +121,13 @@ def _usable(tests: object, name: str) -> Iterator[tuple[str, str]]:
             expected = checked_text(pair[1], "a test", MAX_KEPT_BYTES)
         except BadRow:
             continue  # one of many: empty, very long, or not encodable
-        if not {"Input:", "Output:"} & {*given.split("\n"), *expected.split("\n")}:
+        if _fits_a_table(given, expected):
             yield given, expected
+
+
+def _fits_a_table(given: str, expected: str) -> bool:
+    """Returns whether an example has no line that begins another part of a table."""
+    return not {"Input:", "Output:"} & {*given.split("\n"), *expected.split("\n")}
 
 
 def _input(value: object, name: str, max_chars: int) -> str:

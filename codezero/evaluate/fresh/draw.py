@@ -8,7 +8,7 @@ import re
 import secrets
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import process_time
 from typing import Any
 
@@ -39,6 +39,8 @@ class FreshTests:
     asked: tuple[str, ...]
     varied: bool
     """True if the reference gives more than one result."""
+    one_result: bool = False
+    """True if the reference gives one result for all inputs, visible ones too: then a constant passes every test."""
 
     def __len__(self) -> int:
         return len(self.asked)
@@ -66,7 +68,12 @@ def draw(
         results = {}
         for one in asked:
             results |= values_of(reference, suite, [one], _budget(ends))
-    return _proven(suite, reference, form, _varied(results, count), ends)
+    tests = _proven(suite, reference, form, _varied(results, count), ends)
+    if tests.varied or not tests:
+        return tests
+    shown = values_of(reference, suite, [form.asked(one) for one in inputs], _budget(ends, len(inputs)))
+    one_result = len({repr(result) for result in (*shown.values(), results[tests.asked[0]])}) == 1
+    return replace(tests, one_result=one_result)
 
 
 def _proven(suite: TestSuite, reference: str, form: Form, results: Mapping[str, Any], ends: float) -> FreshTests:
@@ -114,9 +121,10 @@ def recalled_by(
     """Returns whether a program that passes its tests seems to contain their answers, by its values for `count` similar
     inputs, without a reference. It does if it gives one value for all of these and several for the visible inputs, as a
     table with a default does; not if the value is a boolean, which right functions give too. It is UNTOLD if one for a
-    visible input is no literal or takes too long, which a table's author can see to; if the value is one of just two
-    for the visible inputs, such as 'Yes' and 'No'; or if all inputs have words, such as names of months, for whose
-    mutants a right function has a default too. `seconds` are of processor time."""
+    visible input is no literal or takes too long, which a table's author can see to; if it gives one value for these
+    and one for all visible inputs, as a constant does; if the value is one of just two for the visible inputs, such as
+    'Yes' and 'No'; or if all inputs have words, such as names of months, for whose mutants a right function has a
+    default too. `seconds` are of processor time."""
     ends = process_time() + seconds
     alike = _alike(suite, functions)
     if alike is None:
@@ -132,7 +140,11 @@ def recalled_by(
     if not values:
         return Recalled.UNTOLD
     shown = set(map(repr, visible.values()))
-    if len(set(map(repr, values))) != 1 or len(shown) == 1 or isinstance(values[0], bool):
+    if len(set(map(repr, values))) != 1:
+        return Recalled.NONE
+    if len(shown) == 1:
+        return Recalled.UNTOLD
+    if isinstance(values[0], bool):
         return Recalled.NONE
     have_words = all(any(isinstance(value, str) and value.isalpha() for value in one) for one in inputs)
     return Recalled.UNTOLD if have_words or (len(shown) == 2 and repr(values[0]) in shown) else Recalled.TABLE

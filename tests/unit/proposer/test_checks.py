@@ -58,6 +58,13 @@ UNFIT_TESTS = {
     "several_functions": ["assert f(1) == 2\nassert g(1) == 2"],
     "arity_differs": ["assert f(1) == 2\nassert f(1, 2) == 3"],
     "equal_tests": ["assert f(1) == 2\nassert f(1)  ==  2"],
+    "equal_results": [
+        "assert f(1) == 2\nassert f(3) == 2\nassert 2 == f(4)",
+        "assert f(1)\nassert f(2) is True\nassert f(3) == True",
+        "assert not f(1)\nassert f(2) == False",
+        "assert abs(f(1) - 2) < 1e-6\nassert abs(f(3) - 2) < 1e-3",
+        "assert len(f(1)) == 2\nassert len(f(3)) == 2",
+    ],
     "expected_calls_function": ["assert f(1) == f(2)", "assert f(1) == f(1)", "assert f(1) == g(1)"],
     "contradiction": [
         "assert f(1) == 2\nassert f(1) == 3",

@@ -24,6 +24,11 @@ def test_only_whole_examples_that_fit_are_kept():
     assert tests == "Input:\n1\nOutput:\n1\n"
 
 
+def test_an_example_with_the_words_between_the_parts_of_a_table_is_left_out():
+    tests = to_task(contest_row(public_tests={"input": ["2\nOutput:\nx", "1"], "output": ["x", "1"]})).tests
+    assert tests == "Input:\n1\nOutput:\n1\n"
+
+
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
@@ -46,7 +51,7 @@ def test_only_whole_examples_that_fit_are_kept():
         ),
         (
             contest_row(public_tests={"input": ["1" * 1500], "output": ["1" * 1500]}),
-            "the first public test is longer than 2000 characters",
+            "no public test fits: at most 2000 characters, without a line Input: or Output:",
         ),
     ],
 )

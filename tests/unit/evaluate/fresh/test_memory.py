@@ -100,6 +100,29 @@ def test_nothing_is_looked_for_where_hidden_tests_are_at_hand_or_nothing_fresh_i
     assert found(table, num_fresh=0).fresh.recalled is Recalled.UNTRIED
 
 
+def test_a_hidden_test_with_the_answer_of_the_example_tells_nothing_of_a_constant():
+    hidden = "Input:\n16\nOutput:\nYES\n"
+    one = found("n = input()\nprint('YES' if n else 'NO')", ASKED, "Input:\n9\nOutput:\nYES\n", more_tests=hidden)
+    assert (one.fresh.recalled, one.fresh.unverified) == (Recalled.UNTOLD, True)
+
+
+@pytest.mark.parametrize(
+    ("code", "reference", "recalled"),
+    [
+        ("def f(n):\n    return n == n", None, Recalled.UNTOLD),
+        ("def f(n):\n    return n > 0", None, Recalled.UNTOLD),
+        ("def f(n):\n    return n % 2 == 1", None, Recalled.NONE),
+        ("def f(n):\n    return n == n", "def f(n):\n    return n > 0", Recalled.UNTOLD),
+        ("def f(n):\n    return n > 0", "def f(n):\n    return n >= 1", Recalled.UNTOLD),
+        ("def f(n):\n    return n % 2 == 1", "def f(n):\n    return n & 1 > 0", Recalled.UNTRIED),
+    ],
+)
+def test_a_constant_is_masked_where_all_results_are_equal_and_what_cannot_be_told_from_it(code, reference, recalled):
+    one = found(code, tests="assert f(3) == True\nassert f(7)\nassert f(13) is True", reference=reference)
+    assert one.fresh.recalled is recalled
+    assert one.fresh.p_right == (P_FRESH_DOUBTFUL if recalled is Recalled.UNTOLD else None)
+
+
 def test_an_object_that_decides_its_own_truth_is_not_asked_twice():
     code = (
         "class Odd:\n    asked = 0\n    def __bool__(self):\n        Odd.asked += 1\n        return Odd.asked < 3\n"
@@ -152,7 +175,7 @@ def test_a_function_that_says_yes_or_no_may_say_one_of_them_to_all_other_inputs(
     ("default", "tests", "recalled"),
     [
         ("'No'", "assert f(1369) == 'Yes'\nassert f(49) == 'Yes'\nassert f(700) == 'No'", Recalled.UNTOLD),
-        ("'No'", "assert f(1369) == 'Yes'\nassert f(49) == 'Yes'", Recalled.NONE),
+        ("'No'", "assert f(1369) == 'Yes'\nassert f(49) == 'Yes'", Recalled.UNTOLD),
         ("'Odd'", "assert f(1369) == 'Yes'\nassert f(49) == 'Yes'\nassert f(700) == 'No'", Recalled.TABLE),
         (
             "'No'",
