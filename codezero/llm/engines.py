@@ -22,8 +22,7 @@ def require(engine: RolloutEngine, device: torch.device) -> None:
 
 
 def make_engine(engine: RolloutEngine, model_folder: Path, folder: Path, cache_bytes: int) -> SampleGroups:
-    """Returns the engine, within the accelerator's memory; one that asks servers on other machines has transformers for
-    what they leave.
+    """Returns the engine, within the accelerator's memory.
 
     model_folder: the model's files; folder: what the engine writes; cache_bytes: the size of its key-value cache.
     """

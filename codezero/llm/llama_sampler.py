@@ -138,7 +138,7 @@ class _Rows:
 
 def draw(logits: NDArray[np.float32], request: Request, random: np.random.Generator) -> tuple[list[int], list[float]]:
     """Draws one token per row of logits [B, V]; returns the tokens and their log-probs at the sampling temperature,
-    before top-p and top-k. It is `llm.sample.draw` without torch, whose import would take seconds in each round."""
+    before top-p and top-k. It is `llm.draw.draw` without torch, whose import would take seconds in each round."""
     rows = np.arange(len(logits))
     if request.temperature > 0:
         logits = logits / np.float32(request.temperature)

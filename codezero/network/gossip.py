@@ -64,6 +64,8 @@ class SwarmGossip:
         self._pool_size = config.pool or 2 * config.num_external
         self._reader = Reader(link, config.banned_peers)
         self._known_groups: OrderedDict[bytes, None] = OrderedDict()
+        self._published_s: float | None = None
+        """The monotonic time of the last publication; None before the first one."""
         self._rounds_out: dict[str, int] = {}
         """The number of rounds for which an address is still skipped, by address."""
         self._awaited: dict[str, str] | None = None
@@ -84,12 +86,21 @@ class SwarmGossip:
                 self._rounds_out[scored.group.address] = ROUNDS_OUT
                 (self._awaited or {}).pop(scored.group.peer_id, None)
 
+    def _life_s(self, elapsed_s: float) -> float:
+        """Returns how long groups that are published now stay visible: four rounds of this node, of which the last one
+        is known from the publication before. The time since this round began leaves out what follows it, and the wait
+        for the swarm's next round."""
+        now_s, before_s = time.monotonic(), self._published_s
+        self._published_s = now_s
+        round_s = max(elapsed_s, 0.0 if before_s is None else now_s - before_s)
+        return min(max(4 * round_s, MIN_TTL_S), MAX_TTL_S)
+
     async def _exchange(self, round_id: RoundId, groups: Sequence[RolloutGroup], elapsed_s: float) -> SwarmRound:
         for group in groups:
             remember(self._known_groups, _fingerprint(group))
         # In another thread, since packing groups that are too large takes many tries, and this thread must answer.
         record, shared = await asyncio.to_thread(fit, partial(self._board.pack, round_id), groups)
-        too_large = groups[len(shared) :]
+        too_large, patience = groups[len(shared) :], self._config.patience
         if too_large:
             logger.warning(
                 "round %d: %d of %d groups are too large to be shared. Nothing has to be done: the node trains on them",
@@ -97,7 +108,7 @@ class SwarmGossip:
                 len(too_large),
                 len(groups),
             )
-        now = _Exchange(round_id, record, elapsed_s, self._config.patience)
+        now = _Exchange(round_id, record, self._life_s(elapsed_s), patience * elapsed_s)
         while True:
             fresh = await self._watch(now)
             spoiled = await self._gather(now, fresh) if fresh else set()
@@ -247,10 +258,10 @@ class SwarmGossip:
 class _Exchange:
     """The state of one round's exchange."""
 
-    def __init__(self, round_id: RoundId, record: bytes | None, elapsed_s: float, patience: float) -> None:
+    def __init__(self, round_id: RoundId, record: bytes | None, ttl_s: float, wait_s: float) -> None:
         self.round_id, self.record = round_id, record
         """`record` has the groups that this node publishes; None if there are none."""
-        self.ttl_s = min(max(4 * elapsed_s, MIN_TTL_S), MAX_TTL_S)
+        self.ttl_s = ttl_s
         self.kept_by: Dht | None = None
         """The DHT that keeps the record; None before."""
         self.pool: list[RolloutGroup] = []
@@ -261,7 +272,7 @@ class _Exchange:
         self.missing: set[str] = set()
         """Peers that were still awaited at the last look."""
         self.duplicate_identity, self.in_sight = False, ""
-        self._deadline_s = time.monotonic() + patience * elapsed_s
+        self._deadline_s = time.monotonic() + wait_s
         self._poll_s = FIRST_POLL_S
 
     def is_late(self) -> bool:

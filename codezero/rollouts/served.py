@@ -64,7 +64,7 @@ class ServedWeights:
             if facts.kind == "delta":
                 self._change(facts, parts)
             elif facts.kind == "full":
-                self._replace(facts, parts, dict(self._full()))
+                self._replace(_checked(facts, parts), dict(self._full()))
             else:
                 self._adapt(facts, parts)
             self.name = facts.name
@@ -74,15 +74,10 @@ class ServedWeights:
             raise TransferError("this server has adapters of another run: start it again to train all weights")
         return base_weights(self.model)
 
-    def _replace(self, facts: _Facts, parts: _Parts, weights: Mapping[str, Tensor]) -> None:
+    def _replace(self, new: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:
         sizes = {name: weight.shape for name, weight in weights.items()}
-        new = {name: parts.read(name) for name in parts.names}
         if {name: weight.shape for name, weight in new.items()} != sizes:
             raise TransferError("its weights have other names or shapes than this server's model: use the same one")
-        if any(weight.dtype != torch.bfloat16 for weight in new.values()):
-            raise TransferError("its weights are not in bfloat16")
-        if whole(new) != facts.whole:
-            raise TransferError("its weights have another hash than it says: it was damaged on its way")
         self.name = ""
         for name, weight in weights.items():
             weight.data.copy_(new[name])
@@ -97,10 +92,11 @@ class ServedWeights:
                 f"this server has adapters with lora_r={self._lora.r} and lora_alpha={self._lora.alpha}: start it "
                 "again for others"
             )
+        new = _checked(facts, parts)
         if self._lora is None:
             self.model = apply_lora(self.model, TrainConfig(lora_r=facts.lora.r, lora_alpha=facts.lora.alpha), 0)
             self._lora = facts.lora
-        self._replace(facts, parts, adapter_weights(self.model))
+        self._replace(new, adapter_weights(self.model))
 
     def _change(self, facts: _Facts, parts: _Parts) -> None:
         if not self.name or facts.base != self.name:
@@ -123,6 +119,16 @@ class ServedWeights:
                 places, values = parts.changes(name, weight.numel())
                 to = torch.from_numpy(places).to(weight.device)
                 weight.data.view(-1)[to] = torch.from_numpy(values.view("int16")).view(torch.bfloat16).to(weight)
+
+
+def _checked(facts: _Facts, parts: _Parts) -> dict[str, Tensor]:
+    """Returns whole weights by name. Raises TransferError: they are damaged."""
+    new = {name: parts.read(name) for name in parts.names}
+    if any(weight.dtype != torch.bfloat16 for weight in new.values()):
+        raise TransferError("its weights are not in bfloat16")
+    if whole(new) != facts.whole:
+        raise TransferError("its weights have another hash than it says: it was damaged on its way")
+    return new
 
 
 class _Parts:

@@ -41,6 +41,8 @@ _LEARNER, _NODE, _MANIFEST = "learner.pt", "node.pt", "manifest.json"
 BEST = "best"
 """The name of the best checkpoint's folder."""
 _TEMPORARY_PREFIX = ".saving-"
+_BEFORE = f"{_TEMPORARY_PREFIX}before"
+"""The best checkpoint until a new one is in its place."""
 _READ_BYTES = 1 << 22
 
 
@@ -57,7 +59,8 @@ class CheckpointStore:
     """The checkpoints of one folder, which belongs to one node at a time."""
 
     def __init__(self, folder: Path) -> None:
-        """Removes remains of a killed save. Raises CheckpointError: the folder cannot be made or written."""
+        """Removes remains of a killed save, and puts back the best checkpoint that it was to replace. Raises
+        CheckpointError: the folder cannot be made or written."""
         self._folder = folder
         self._linkable: tuple[int, Path, dict[str, int]] | None = (
             None  # policy version, its undamaged learner file, the file's entry in the manifest
@@ -66,6 +69,8 @@ class CheckpointStore:
         """The names of checkpoints that `load_latest` skipped."""
         with told_as(CheckpointError, f"cannot use {folder} for checkpoints", "give another state_dir"):
             folder.mkdir(parents=True, exist_ok=True)
+            if (before := folder / _BEFORE).exists() and not self.best.exists():
+                before.rename(self.best)
             for leftover in folder.glob(_TEMPORARY_PREFIX + "*"):
                 shutil.rmtree(leftover)
 
@@ -147,7 +152,7 @@ class CheckpointStore:
         if self._linkable is None:
             return False
         newest = self._linkable[1].parent
-        building, before = self._folder / f"{_TEMPORARY_PREFIX}{BEST}", self._folder / f"{_TEMPORARY_PREFIX}before"
+        building, before = self._folder / f"{_TEMPORARY_PREFIX}{BEST}", self._folder / _BEFORE
         try:
             if shutil.disk_usage(self._folder).free < 2 * (newest / _LEARNER).stat().st_size:
                 raise OSError(0, "too little space for two more checkpoints")

@@ -116,11 +116,12 @@ class Dht:
 
     def neighbours(self) -> Sequence[str]:
         """Returns the peer ids of the nodes in the routing table."""
-        return [peer.to_base58() for peer in self._protocol.routing_table.uid_to_peer_id.values()]
+        # A copy, since the swarm's thread changes the table while another one asks.
+        return [peer.to_base58() for peer in list(self._protocol.routing_table.uid_to_peer_id.values())]
 
     def estimate_size(self) -> int:
         """Estimates the number of servers; exact as long as all are in the routing table."""
-        known = self._protocol.routing_table.uid_to_peer_id
+        known = list(self._protocol.routing_table.uid_to_peer_id)
         others = len(known) if len(known) < BUCKET_SIZE else self._density.size(self._id, known)
         return others + (self._server is not None)
 

@@ -26,6 +26,7 @@ class Board:
         self.rejected: set[tuple[str, Reason]] = set()
         self.duplicate_identity = False
         self.published: list[list] = []
+        self.lives_s: list[float] = []
         self.keeps, self.most, self.bad = True, 64, None
         """Say whether a record is kept, how many groups are in one at most, and which group is in none."""
         self.looks = 0
@@ -37,6 +38,7 @@ class Board:
 
     async def publish(self, dht, round_id, record, ttl_s):
         self.published.append(record)
+        self.lives_s.append(ttl_s)
         return self.keeps
 
     async def look(self, dht, round_id):

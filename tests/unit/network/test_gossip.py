@@ -417,3 +417,19 @@ def test_three_nodes_exchange_over_the_native_board():
                 assert found.rejected == ()
 
     asyncio.run(scenario())
+
+
+def test_groups_stay_visible_for_four_whole_rounds_also_of_a_node_that_samples_fast_or_ahead(monkeypatch):
+    now_s = 1000.0
+    monkeypatch.setattr(gossip_module, "time", SimpleNamespace(monotonic=lambda: now_s))
+
+    async def scenario():
+        nonlocal now_s
+        board = Board()
+        one = gossip(board)
+        for number, (passed_s, elapsed_s) in enumerate([(0, 2), (200, 2), (10, 100), (9000, 2)]):
+            now_s += passed_s
+            await exchange(one, number, of("own", f"q{number}"), elapsed_s)
+        return board.lives_s
+
+    assert asyncio.run(scenario()) == [120.0, 800.0, 400.0, 3600.0]

@@ -329,6 +329,16 @@ def test_runs_that_train_otherwise_need_a_server_that_starts_again(tmp_path):
             taken_over(served, files[then], tmp_path)
 
 
+def test_damaged_adapters_leave_a_server_to_all_weights(tmp_path, prepared):
+    _, snapshots, served = prepared
+    others = Snapshots(adapted(), tmp_path / "b", Transfer.auto)
+    others.take(adapted())
+    with pytest.raises(TransferError, match="damaged on its way"):
+        taken_over(served, with_facts(opened(others), whole="0" * 32), tmp_path)
+    taken_over(served, opened(snapshots), tmp_path)
+    assert served.name == snapshots.name
+
+
 def test_adapters_of_another_scale_need_a_server_that_starts_again_too(tmp_path):
     files = []
     for alpha in (12, 24):

@@ -206,6 +206,16 @@ def test_the_best_stays_while_newer_ones_come_and_go_and_takes_no_room_of_its_ow
     assert names(tmp_path) == ["best", "round-00000003", "round-00000004"]
 
 
+def test_a_kill_while_the_best_is_replaced_costs_neither(tmp_path):
+    store = CheckpointStore(tmp_path)
+    save(store, 1)
+    store.keep_best()
+    (tmp_path / "best").rename(tmp_path / ".saving-before")
+    (tmp_path / ".saving-best").mkdir()
+    assert CheckpointStore(tmp_path).load_best().round == 1
+    assert names(tmp_path) == ["best", "round-00000001"]
+
+
 def test_round_and_report_of_the_best_can_be_read_without_its_weights(tmp_path):
     store = CheckpointStore(tmp_path / "checkpoints")
     assert (best_round(tmp_path), report_of(store.best)) == (None, None)
