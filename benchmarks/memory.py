@@ -54,16 +54,11 @@ from codezero.train.memory import MemoryEstimate, estimate, micro_batch_sequence
 from codezero.train.method import SMALLEST
 from codezero.train.saver import BackgroundSaver, FinishedRound
 from codezero.types import (
-    FinishReason,
-    Outcome,
     Reward,
-    Rollout,
-    RolloutGroup,
     SampledTokens,
     ScoredGroup,
     Task,
     TaskOrigin,
-    Verdict,
 )
 
 STEPS = 4
@@ -235,15 +230,9 @@ class Node:
             SampledTokens(prompt_ids=prompt, completion_ids=tuple(self._ids(n, i)), logprobs=(-1.0,) * n)
             for i, n in enumerate(lengths)
         ]
-        group = RolloutGroup(
-            peer_id="local",
-            model_id=NAME,
-            policy_version=1,
-            task=Task(origin=TaskOrigin.BUILTIN, question="", tests=""),
-            rollouts=tuple(Rollout(text="", finish=FinishReason.LENGTH, tokens=tokens) for tokens in sampled),
-        )
-        rewards = tuple(Reward(total=float(i), parts={}) for i in range(len(lengths)))
-        return ScoredGroup(group=group, verdicts=(Verdict(outcome=Outcome.JUDGED),) * len(lengths), rewards=rewards)
+        task = Task(origin=TaskOrigin.BUILTIN, question="", tests="")
+        rewards = [Reward(total=float(i), parts={}) for i in range(len(lengths))]
+        return ScoredGroup.of_tokens(task, sampled, rewards, model_id=NAME, policy_version=1)
 
     def close(self) -> None:
         self._saver.close()

@@ -37,16 +37,11 @@ from codezero.config import LossType, RewardScale, TrainConfig
 from codezero.llm.load import LoadedModel
 from codezero.observe.probes import percent
 from codezero.types import (
-    FinishReason,
-    Outcome,
     Reward,
-    Rollout,
-    RolloutGroup,
     SampledTokens,
     ScoredGroup,
     Task,
     TaskOrigin,
-    Verdict,
 )
 from codezero.verifier.reward import CaseResults, JudgedAnswer, judge
 
@@ -233,13 +228,8 @@ def play(arm: str, rounds: int, folder: Path, seed: str) -> Counts:
 
 
 def _scored(one: Attempts) -> ScoredGroup:
-    rollouts = (Rollout(text="", finish=FinishReason.STOP, tokens=tokens) for tokens in one.tokens)
     task = Task(origin=TaskOrigin.BUILTIN, question=one.problem.question, tests=str(one.problem.solution))
-    return ScoredGroup(
-        group=RolloutGroup(peer_id="self", model_id=BENCHMARK, policy_version=0, task=task, rollouts=tuple(rollouts)),
-        verdicts=(Verdict(outcome=Outcome.JUDGED),) * len(one.rewards),
-        rewards=tuple(one.rewards),
-    )
+    return ScoredGroup.of_tokens(task, one.tokens, one.rewards, model_id=BENCHMARK, policy_version=0)
 
 
 def table(results: Mapping[str, Result]) -> str:

@@ -25,15 +25,10 @@ from codezero.train.checkpoint import CheckpointStore
 from codezero.train.learner import GrpoLearner
 from codezero.train.method import apply_lora
 from codezero.types import (
-    FinishReason,
-    Outcome,
     Reward,
-    Rollout,
-    RolloutGroup,
     SampledTokens,
     ScoredGroup,
     Task,
-    Verdict,
 )
 
 REWARDS = (1.5, 0.2, -0.2, 0.7)
@@ -146,23 +141,12 @@ class Own:
     def _scored(self, task: Task, answers: Sequence[str], work: Work) -> ScoredGroup:
         assert self.learner is not None
         prompt_ids = tuple(self.policy.encode_chat(solver.messages(task.question)))
-        rollouts = []
-        for answer in answers:
-            ids = tuple(self.policy.encode_text(answer))
-            # The learner ignores log-probs that its present policy sampled.
-            tokens = SampledTokens(prompt_ids=prompt_ids, completion_ids=ids, logprobs=(0.0,) * len(ids))
-            rollouts.append(Rollout(text=answer, finish=FinishReason.LENGTH, tokens=tokens))
-        return ScoredGroup(
-            group=RolloutGroup(
-                peer_id="local",
-                model_id=self.policy.name,
-                policy_version=self.learner.policy_version,
-                task=task,
-                rollouts=tuple(rollouts),
-            ),
-            verdicts=(Verdict(outcome=Outcome.JUDGED),) * len(answers),
-            rewards=tuple(Reward(total=reward, parts={}) for reward in work.rewards),
-        )
+        ids = [tuple(self.policy.encode_text(answer)) for answer in answers]
+        # The learner ignores log-probs that its present policy sampled.
+        tokens = [SampledTokens(prompt_ids=prompt_ids, completion_ids=one, logprobs=(0.0,) * len(one)) for one in ids]
+        rewards = [Reward(total=reward, parts={}) for reward in work.rewards]
+        version = self.learner.policy_version
+        return ScoredGroup.of_tokens(task, tokens, rewards, model_id=self.policy.name, policy_version=version)
 
 
 class Reference:

@@ -6,7 +6,7 @@ All are frozen, keyword-only and hold tuples. In shapes, G counts rollouts in a 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -251,6 +251,28 @@ class ScoredGroup:
     """The fingerprint of its programs, equal for a copy with other names; empty if they are too short for one."""
     weight: float = 1.0
     """The factor of its advantages in an update."""
+
+    @classmethod
+    def of_tokens(
+        cls,
+        task: Task,
+        tokens: Iterable[SampledTokens],
+        rewards: Sequence[Reward | None],
+        *,
+        model_id: str,
+        policy_version: int,
+    ) -> ScoredGroup:
+        """Returns a group of this node's own, for which nothing but tokens and rewards matters: None masks an
+        attempt."""
+        group = RolloutGroup(
+            peer_id="self",
+            model_id=model_id,
+            policy_version=policy_version,
+            task=task,
+            rollouts=tuple(Rollout(text="", finish=FinishReason.STOP, tokens=one) for one in tokens),
+        )
+        verdicts = tuple(Verdict(outcome=Outcome.JUDGED if reward else Outcome.UNSURE) for reward in rewards)
+        return cls(group=group, verdicts=verdicts, rewards=tuple(rewards))
 
     @property
     def rewarded(self) -> tuple[tuple[Rollout, Verdict, Reward], ...]:

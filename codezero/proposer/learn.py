@@ -18,16 +18,11 @@ from codezero.ports import Learner
 from codezero.proposer.feedback import JudgedProposal
 from codezero.reports import UpdateReport
 from codezero.types import (
-    FinishReason,
-    Outcome,
     Reward,
-    Rollout,
-    RolloutGroup,
     SampledTokens,
     ScoredGroup,
     Task,
     TaskOrigin,
-    Verdict,
 )
 
 MAX_DRAFTS = 256
@@ -127,20 +122,14 @@ class ProposalLearner:
         self._kept = [_loaded(row) for row in state["drafts"]]
 
     def _group(self, level: int, members: Sequence[tuple[_Kept, float]]) -> ScoredGroup:
-        # Only the tokens are trained on.
-        rollouts = (Rollout(text="", finish=FinishReason.STOP, tokens=draft.sample.tokens) for draft, _ in members)
-        return ScoredGroup(
-            group=RolloutGroup(
-                peer_id="self",
-                model_id=self._model_id,
-                # The oldest version: if any draft is of an earlier policy, all ratios are against the sampled
-                # log-probs, which is right for the new drafts as well.
-                policy_version=min(draft.policy_version for draft, _ in members),
-                task=Task(origin=TaskOrigin.PROPOSER, question=f"write a problem of level {level}", tests=""),
-                rollouts=tuple(rollouts),
-            ),
-            verdicts=tuple(Verdict(outcome=Outcome.JUDGED) for _ in members),
-            rewards=tuple(Reward(total=reward, parts={"learnability": reward}) for _, reward in members),
+        return ScoredGroup.of_tokens(
+            Task(origin=TaskOrigin.PROPOSER, question=f"write a problem of level {level}", tests=""),
+            [draft.sample.tokens for draft, _ in members],
+            [Reward(total=reward, parts={"learnability": reward}) for _, reward in members],
+            model_id=self._model_id,
+            # The oldest version: if any draft is of an earlier policy, all ratios are against the sampled log-probs,
+            # which is right for the new drafts as well.
+            policy_version=min(draft.policy_version for draft, _ in members),
         )
 
 

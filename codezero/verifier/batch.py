@@ -19,9 +19,9 @@ from statistics import fmean
 from codezero.loop import StageClock
 from codezero.ports import Learner, Progress
 from codezero.reports import CasesReport, SolverReport, UpdateReport
+from codezero.types import ScoredGroup
 from codezero.verifier.exercises import CandidateSolver, Problems
 from codezero.verifier.judging import Answered, judge_answers
-from codezero.verifier.learn import scored_group
 from codezero.verifier.pair import LearningSolver
 from codezero.verifier.reward import base_rates
 from codezero.verifier.write import CaseWriter
@@ -72,12 +72,18 @@ def run_batch(number: int, stages: VerifierStages, size: int, seed: int) -> Case
             second = stages.solver.try_again(answered, f"{seed}/{number}")
     with clock.stage("learn"):
         version, model_id = stages.learner.policy_version, stages.writer.model_id
-        update = stages.learner.step(
-            [
-                scored_group(one.exercise, one.answers, one.judged, model_id=model_id, policy_version=version)
-                for one in answered
-            ]
-        )
+        # The answers about one candidate are one group of GRPO.
+        groups = [
+            ScoredGroup.of_tokens(
+                one.exercise.problem.task,
+                [answer.tokens for answer in one.answers],
+                [found and found.reward for found in one.judged],
+                model_id=model_id,
+                policy_version=version,
+            )
+            for one in answered
+        ]
+        update = stages.learner.step(groups)
         solver = None if stages.solver is None else stages.solver.learn(attempted, second)
     dropped = Counter(stages.problems.take_left_out()) + Counter(stages.candidates.take_left_out())
     dropped += Counter({"prompt_too_long": len(written) - len(fitting)})
