@@ -256,7 +256,7 @@ class ScoredGroup:
     def of_tokens(
         cls,
         task: Task,
-        tokens: Iterable[SampledTokens],
+        tokens: Iterable[SampledTokens | None],
         rewards: Sequence[Reward | None],
         *,
         model_id: str,

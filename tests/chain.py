@@ -3,9 +3,10 @@
 import itertools
 import os
 
+from codezero.ledger import abi
 from codezero.ledger.account import ETHER, Account
 from codezero.ledger.contract import Contract
-from codezero.ledger.coordinator import Coordinator, CoordinatorWriter, coordinator_abi
+from codezero.ledger.coordinator import Coordinator, CoordinatorWriter
 from codezero.ledger.items import LedgerScope
 from codezero.ledger.jsonrpc import JsonRpc
 from codezero.ledger.outbox import Outbox
@@ -51,7 +52,7 @@ class Deployed:
 
     def __init__(self, chain, address):
         self.chain, self.address = chain, address
-        self.contract = Contract(address, coordinator_abi())
+        self.contract = Contract(address, abi.load("SwarmCoordinator").abi)
         self.coordinator = Coordinator(self.contract, self.rpc())
 
     def rpc(self, transport=None, **settings):

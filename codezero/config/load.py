@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import yaml
 
@@ -77,10 +77,9 @@ def _of_files(error: Exception) -> str:
 def _schema() -> set[str]:
     """Registers `NodeConfig` with Hydra as the schema; returns the keys of all its settings."""
     from hydra.core.config_store import ConfigStore
-    from omegaconf import OmegaConf
 
     ConfigStore.instance().store("schema", NodeConfig)
-    return _leaf_keys(OmegaConf.to_container(OmegaConf.structured(NodeConfig)))
+    return set(leaves(NodeConfig()))
 
 
 def _with_swarm_file(overrides: Sequence[str]) -> list[str]:
@@ -98,13 +97,6 @@ def _with_swarm_file(overrides: Sequence[str]) -> list[str]:
     chosen = any(override.startswith(_CHOOSE_TASKS) for override in rest)
     tasks = [f"tasks={swarm.tasks.value}"] if swarm.tasks and not chosen else []
     return [*swarm_file.overrides(swarm), *tasks, *rest]
-
-
-def _leaf_keys(tree: Any, prefix: str = "") -> set[str]:
-    keys: set[str] = set()
-    for name, value in tree.items():
-        keys |= _leaf_keys(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name}
-    return keys
 
 
 def _check_override(override: str, known: set[str]) -> None:
@@ -147,15 +139,7 @@ def _taken_literally(override: str) -> str:
 @cache
 def _text_keys() -> set[str]:
     """Returns the keys of all settings that are texts."""
-    return set(_texts_of(NodeConfig, ""))
-
-
-def _texts_of(section: type, prefix: str) -> Iterator[str]:
-    for name, kind in get_type_hints(section).items():
-        if dataclasses.is_dataclass(kind):
-            yield from _texts_of(kind, f"{prefix}{name}.")  # type: ignore[arg-type]
-        elif kind in (str, str | None):
-            yield prefix + name
+    return {key for key, value in leaves(NodeConfig()).items() if value is None or isinstance(value, str)}
 
 
 def _one_line(error: Exception) -> str:

@@ -65,7 +65,7 @@ class SignInApp:
     another node is used, and left running."""
 
     def __init__(self, place: AppPlace, environment: Mapping[str, str], console: Console) -> None:
-        self._place, self._environment, self._console = place, dict(environment), console
+        self.place, self._environment, self._console = place, dict(environment), console
         self._process: subprocess.Popen[bytes] | None = None
         self._is_closing = threading.Event()
         self._watcher: threading.Thread | None = None
@@ -73,7 +73,7 @@ class SignInApp:
     def __enter__(self) -> SignInApp:
         """Raises ConfigError or LedgerError: the app cannot be built or started, or another program has its port."""
         if self.health() is not None:
-            self._console.line(f"sign-in: the app already runs at {self._place.url}")
+            self._console.line(f"sign-in: the app already runs at {self.place.url}")
             return self
         self._require_free_port()
         self._command = self._built()
@@ -107,22 +107,22 @@ class SignInApp:
     def is_activated(self, org_id: str) -> bool:
         """Returns whether the app holds an activated session key of this user."""
         path = f"/api/get-api-key-status?orgId={quote(org_id, safe='')}"
-        answer = self._ask("GET", path, credentials(self._place.login_dir))
+        answer = self._ask("GET", path, credentials(self.place.login_dir))
         return answer is not None and answer[0] == 200 and answer[1].strip().strip(b'"') == b"activated"
 
     def address(self) -> str | None:
         """Returns a URL that admits one browser, once, or None if the app gives none. It admits whoever opens it first,
         so it must not get into a log or a program's arguments."""
-        answer = self._ask("POST", "/api/ticket", credentials(self._place.login_dir))
+        answer = self._ask("POST", "/api/ticket", credentials(self.place.login_dir))
         try:
             ticket = msgspec.json.decode(answer[1], type=dict[str, str])["ticket"] if answer is not None else ""
         except (msgspec.MsgspecError, KeyError, UnicodeDecodeError, RecursionError):
             return None
-        return f"{self._place.url}/?ticket={ticket}" if re.fullmatch(r"[\w-]{20,100}", ticket) else None
+        return f"{self.place.url}/?ticket={ticket}" if re.fullmatch(r"[\w-]{20,100}", ticket) else None
 
     def _ask(self, method: str, path: str, headers: Mapping[str, str] | None = None) -> tuple[int, bytes] | None:
         """Returns status and beginning of the body, or None if there is no answer in time. Uses no proxy."""
-        connection = http.client.HTTPConnection("localhost", self._place.port, timeout=_ANSWER_S)
+        connection = http.client.HTTPConnection("localhost", self.place.port, timeout=_ANSWER_S)
         try:
             connection.request(method, path, headers=dict(headers or {}))
             response = connection.getresponse()
@@ -136,12 +136,12 @@ class SignInApp:
         for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
             with suppress(OSError), socket.socket(family) as probe:
                 probe.settimeout(2)
-                if probe.connect_ex((host, self._place.port)) == 0:
+                if probe.connect_ex((host, self.place.port)) == 0:
                     raise self._foreign()
 
     def _foreign(self) -> ConfigError:
         return ConfigError(
-            f"port {self._place.port} is another program's: stop that, or give the sign-in app another port with "
+            f"port {self.place.port} is another program's: stop that, or give the sign-in app another port with "
             "--port-sign-in or CODEZERO_SIGN_IN_PORT"
         )
 
@@ -150,7 +150,7 @@ class SignInApp:
 
         Raises ConfigError: there is no app or no Node.js here. LedgerError: npm failed.
         """
-        folder = self._place.folder
+        folder = self.place.folder
         if not (folder / "package.json").exists():
             raise ConfigError(
                 f"{folder} holds no sign-in app, which comes with the source, not with the wheel: start where that is "
@@ -159,7 +159,7 @@ class SignInApp:
         node = nodejs.find(self._console)
         if node.folder:
             self._environment["PATH"] = os.pathsep.join([node.folder, self._environment.get("PATH", os.defpath)])
-        self._environment |= {"NEXT_TELEMETRY_DISABLED": "1", "PORT": str(self._place.port)}
+        self._environment |= {"NEXT_TELEMETRY_DISABLED": "1", "PORT": str(self.place.port)}
         if _mtime(folder / "node_modules" / ".package-lock.json") < _mtime(folder / "package-lock.json"):
             self._npm(node, "ci", "--ignore-scripts", "--no-audit", "--no-fund")
         if not _is_built(folder):
@@ -170,9 +170,9 @@ class SignInApp:
 
     def _npm(self, node: NodeJs, *arguments: str) -> None:
         what = {"ci": "installing the packages of", "run": "building"}[arguments[0]]
-        self._console.line(f"sign-in: {what} the app; this happens once and takes minutes ({self._place.log})")
-        self._place.log.parent.mkdir(parents=True, exist_ok=True)
-        with self._place.log.open("ab") as log:
+        self._console.line(f"sign-in: {what} the app; this happens once and takes minutes ({self.place.log})")
+        self.place.log.parent.mkdir(parents=True, exist_ok=True)
+        with self.place.log.open("ab") as log:
             process = self._spawn([*node.npm, *arguments], log.fileno())
             try:
                 ended = f"exit code {process.wait(BUILD_S)}"
@@ -184,13 +184,13 @@ class SignInApp:
                 raise
         if ended != "exit code 0":
             raise LedgerError(
-                f"{what} the sign-in app failed (npm {arguments[0]}, {ended}): see the end of {self._place.log}, or "
+                f"{what} the sign-in app failed (npm {arguments[0]}, {ended}): see the end of {self.place.log}, or "
                 "take a local wallet with --sign-in wallet"
             )
 
     def _start(self) -> None:
-        self._place.log.parent.mkdir(parents=True, exist_ok=True)
-        with self._place.log.open("ab") as log:
+        self.place.log.parent.mkdir(parents=True, exist_ok=True)
+        with self.place.log.open("ab") as log:
             self._process = self._spawn(self._command, log.fileno())
 
     def _spawn(self, command: Sequence[str], log: int) -> subprocess.Popen[bytes]:
@@ -198,7 +198,7 @@ class SignInApp:
         ends."""
         return subprocess.Popen(
             [sys.executable, ends_with_parent.__file__, *command],
-            cwd=self._place.folder,
+            cwd=self.place.folder,
             env=self._environment,
             stdin=subprocess.PIPE,
             stdout=log,
@@ -212,7 +212,7 @@ class SignInApp:
             assert self._process is not None
             if self._process.poll() is not None or time.monotonic() > deadline:
                 raise LedgerError(
-                    f"the sign-in app did not start at {self._place.url}: see the end of {self._place.log}, or take a "
+                    f"the sign-in app did not start at {self.place.url}: see the end of {self.place.log}, or take a "
                     "local wallet with --sign-in wallet"
                 )
             time.sleep(0.1)
@@ -221,12 +221,12 @@ class SignInApp:
         pause_s, started_s = 1.0, time.monotonic()
         while not self._is_closing.wait(pause_s):
             assert self._process is not None
-            rotation.cut(self._place.log)
+            rotation.cut(self.place.log)
             if self._process.poll() is None:
                 if time.monotonic() - started_s > LASTS_S:
                     pause_s = 1.0
                 continue
-            self._console.line(f"sign-in: the app ended and is started again; see the end of {self._place.log}")
+            self._console.line(f"sign-in: the app ended and is started again; see the end of {self.place.log}")
             pause_s, started_s = min(2 * pause_s, 60.0), time.monotonic()
             with suppress(OSError):
                 self._start()

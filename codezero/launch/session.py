@@ -15,7 +15,6 @@ import sys
 import time
 import webbrowser
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -46,45 +45,37 @@ def users(login_dir: Path) -> list[str]:
     return [org_id for org_id in found if _ORG_ID.fullmatch(org_id)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignInRequest:
-    """The user to sign in, and the app to do it with."""
-
-    login_dir: Path
-    url: str
-    org_id: str = ""
-    """The id of one of several users; empty takes the only one."""
-    limit_s: float = LIMIT_S
-
-
-def signed_in(app: SignInApp, request: SignInRequest, environment: Mapping[str, str], console: Console) -> str:
+def signed_in(
+    app: SignInApp, environment: Mapping[str, str], console: Console, org_id: str = "", limit_s: float = LIMIT_S
+) -> str:
     """Returns the id of the user whose session key the app holds; where there is none, waits for one to sign in.
+    `org_id` is that of one of several users; empty takes the only one.
 
     Raises LedgerError: several users have signed in, or nobody did in time.
     """
-    active = _active(app, request)
+    active = _active(app, org_id)
     if active is not None:
         console.line(f"sign-in: user {active} is already signed in")
         return active
     try:
-        _tell_where(app, request, environment, console)
-        active = _awaited(app, request, console)
+        _tell_where(app, environment, console)
+        active = _awaited(app, org_id, limit_s, console)
     finally:
-        (request.login_dir / _REDIRECT).unlink(missing_ok=True)
+        (app.place.login_dir / _REDIRECT).unlink(missing_ok=True)
     console.line(f"sign-in: done, user {active}")
     return active
 
 
-def _awaited(app: SignInApp, request: SignInRequest, console: Console) -> str:
-    deadline, said, said_at_s, looked_at_s = time.monotonic() + request.limit_s, "", 0.0, 0.0
+def _awaited(app: SignInApp, org_id: str, limit_s: float, console: Console) -> str:
+    deadline, said, said_at_s, looked_at_s = time.monotonic() + limit_s, "", 0.0, 0.0
     why = ""
-    while (active := _active(app, request)) is None:
+    while (active := _active(app, org_id)) is None:
         now = time.monotonic()
         if now - looked_at_s > _LOOK_S:
-            why, looked_at_s = _waiting_for(app, request.login_dir), now
+            why, looked_at_s = _waiting_for(app), now
         if now > deadline:
             raise LedgerError(
-                f"nobody signed in within {request.limit_s / 60:.0f} minutes (last: {why}): start again, or take a "
+                f"nobody signed in within {limit_s / 60:.0f} minutes (last: {why}): start again, or take a "
                 "local wallet with --sign-in wallet; earlier sign-ins are kept"
             )
         if why != said or now - said_at_s > _REMIND_S:
@@ -94,9 +85,9 @@ def _awaited(app: SignInApp, request: SignInRequest, console: Console) -> str:
     return active
 
 
-def _active(app: SignInApp, request: SignInRequest) -> str | None:
-    known = [org_id for org_id in users(request.login_dir) if request.org_id in ("", org_id)]
-    found = [org_id for org_id in known if app.is_activated(org_id)]
+def _active(app: SignInApp, org_id: str) -> str | None:
+    known = [one for one in users(app.place.login_dir) if org_id in ("", one)]
+    found = [one for one in known if app.is_activated(one)]
     if len(found) > 1:
         raise LedgerError(
             f"{len(found)} users have signed in ({', '.join(found[:5])}): choose one with --org-id or ORG_ID"
@@ -104,23 +95,23 @@ def _active(app: SignInApp, request: SignInRequest) -> str | None:
     return found[0] if found else None
 
 
-def _waiting_for(app: SignInApp, login_dir: Path) -> str:
+def _waiting_for(app: SignInApp) -> str:
     alchemy = app.health()
     if alchemy is None:
         return "the app does not answer now"
     if alchemy != "reachable":
         why = ascii(alchemy.removeprefix("unreachable: ")[:200])[1:-1]
         return f"Alchemy, which signs you in, is not reached from here ({why}); a local wallet does not need it"
-    if users(login_dir):
+    if users(app.place.login_dir):
         return "a user is known, and the key for this machine is not activated yet: continue in the browser"
     return "waiting for you to sign in in the browser"
 
 
-def _tell_where(app: SignInApp, request: SignInRequest, environment: Mapping[str, str], console: Console) -> None:
-    address = app.address() or request.url
+def _tell_where(app: SignInApp, environment: Mapping[str, str], console: Console) -> None:
+    address = app.address() or app.place.url
     console.show(f"sign-in: open {address} in a browser on this machine")  # not logged: it admits whoever opens it
-    if not _open_browser(address, request.login_dir / _REDIRECT, environment):
-        port = request.url.rpartition(":")[2]
+    if not _open_browser(address, app.place.login_dir / _REDIRECT, environment):
+        port = app.place.port
         console.line(
             f"sign-in: from elsewhere, first: ssh -L {port}:localhost:{port} THIS_MACHINE; then the same address"
         )

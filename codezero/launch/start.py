@@ -22,7 +22,7 @@ from codezero.launch.child import ChildProgram
 from codezero.launch.choices import HUB_TOKEN_ENV, TOKEN_ENV, Choices, Options, Way, choose
 from codezero.launch.gpus import GpuOptions, by_default, run_on_gpus
 from codezero.launch.launcher_log import LoggedConsole
-from codezero.launch.session import LIMIT_S, SignInRequest, signed_in
+from codezero.launch.session import LIMIT_S, signed_in
 from codezero.launch.several import run_command
 from codezero.launch.supervisor import Supervisor
 from codezero.launch.swarm_settings import UpOptions, node_settings
@@ -162,14 +162,9 @@ def _sign_in(
         log=Path(config.tracking.log_dir).expanduser().absolute() / "yarn.log",
     )
     app = stack.enter_context(SignInApp(place, {**environment, **_for_app(config)}, console))
-    request = SignInRequest(
-        login_dir=place.login_dir,
-        url=place.url,
-        org_id=options.org_id or environment.get(ORG_ENV, "") or config.ledger.org_id,
-        limit_s=options.sign_in_limit_s,
-    )
-    org_id = signed_in(app, request, environment, console)
-    found = {"proxy_url": place.url, "org_id": org_id, "login_dir": str(request.login_dir)}
+    wanted = options.org_id or environment.get(ORG_ENV, "") or config.ledger.org_id
+    org_id = signed_in(app, environment, console, wanted, options.sign_in_limit_s)
+    found = {"proxy_url": place.url, "org_id": org_id, "login_dir": str(place.login_dir)}
     return [f"ledger.{key}={quoted(value)}" for key, value in found.items()]
 
 

@@ -197,6 +197,5 @@ def _lock(descriptor: int, deadline: float) -> None:
 
 def ether(wei: int) -> str:
     """Returns an amount of ether as exact decimal text without trailing zeros."""
-    whole, part = divmod(abs(wei), ETHER)
-    sign = "-" if wei < 0 else ""
-    return f"{sign}{whole}.{part:018d}".rstrip("0").rstrip(".")
+    whole, part = divmod(wei, ETHER)
+    return f"{whole}.{part:018d}".rstrip("0").rstrip(".")

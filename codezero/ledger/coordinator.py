@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
-from codezero.ledger.contract import Abi, Contract, ContractCall, checksummed
+from codezero.ledger.contract import Contract, ContractCall, checksummed
 from codezero.ledger.faults import RpcBadReply, StaleChain
 from codezero.ledger.rpc import LATEST, Rpc, call_request
 from codezero.ledger.transactions import Journal
@@ -18,13 +18,6 @@ MAX_LEAP = 100
 """Rounds that the chain may advance between two polls, however short the time between them."""
 MAX_ROUNDS_PER_S = 10.0
 """Further rounds that it may advance in each second between them, more than any swarm does."""
-
-
-def coordinator_abi() -> Abi:
-    """Returns the ABI of the contract."""
-    from codezero.ledger import abi  # imports eth-utils, which nodes without a chain do not need
-
-    return abi.load("SwarmCoordinator").abi
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

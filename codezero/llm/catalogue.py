@@ -34,8 +34,6 @@ class CatalogueModel:
     wheels: Wheels
     parameters: int
     """The number of trainable parameters of the prepared model, shared ones counted once."""
-    tied: bool
-    """True if the official model uses one matrix as both input embedding and output head."""
     licence: str
 
 
@@ -55,7 +53,6 @@ CATALOGUE = (
             member=PARTS,
         ),
         parameters=494_032_768,
-        tied=True,
         licence="Apache-2.0",
     ),
     CatalogueModel(
@@ -71,7 +68,6 @@ CATALOGUE = (
             member=PARTS,
         ),
         parameters=1_543_714_304,
-        tied=True,
         licence="Apache-2.0",
     ),
     CatalogueModel(
@@ -87,7 +83,6 @@ CATALOGUE = (
             member=r"\w+/SmolLM2-135M-Instruct\.Q4_1\.gguf",
         ),
         parameters=134_515_008,
-        tied=True,
         licence="Apache-2.0",
     ),
 )

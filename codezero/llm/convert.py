@@ -53,9 +53,9 @@ def _make_plain(network: Any, model: CatalogueModel) -> None:
             delattr(network.config, noise)
     network.config._name_or_path = network.name_or_path = model.name
     network.config.rms_norm_eps = float(f"{network.config.rms_norm_eps:.6g}")  # 1e-06 was rounded to float32
-    if model.tied and not network.config.tie_word_embeddings:
-        # The file quantises the one official matrix twice: as embedding and, with more bits, as output head. Training
-        # needs a single matrix, as in the official model; the head's copy is nearer to the official values.
+    if not network.config.tie_word_embeddings:
+        # Every model of the catalogue has one official matrix, which the file quantises twice: as embedding and, with
+        # more bits, as output head. Training needs a single one; the head's copy is nearer to the official values.
         network.get_input_embeddings().weight = network.get_output_embeddings().weight
         network.config.tie_word_embeddings = True
         network.tie_weights()

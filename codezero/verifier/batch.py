@@ -77,7 +77,7 @@ def run_batch(number: int, stages: VerifierStages, size: int, seed: int) -> Case
             ScoredGroup.of_tokens(
                 one.exercise.problem.task,
                 [answer.tokens for answer in one.answers],
-                [found and found.reward for found in one.judged],
+                [None if found is None else found.reward for found in one.judged],
                 model_id=model_id,
                 policy_version=version,
             )

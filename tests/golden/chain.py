@@ -8,10 +8,10 @@ from pathlib import Path
 from unittest.mock import patch
 
 from codezero.config import Vote
-from codezero.ledger import delivery, submitter
+from codezero.ledger import abi, delivery, submitter
 from codezero.ledger.chain import ChainLedger
 from codezero.ledger.contract import Contract, ContractCall
-from codezero.ledger.coordinator import CoordinatorWriter, coordinator_abi
+from codezero.ledger.coordinator import CoordinatorWriter
 from codezero.ledger.http import Server
 from codezero.ledger.items import LedgerScope
 from codezero.ledger.local import LocalLedger
@@ -45,7 +45,7 @@ class RecordedChain(FakeChain):
         self.round = ROUND
         self.calls: list[dict[str, object]] = []
         self._bodies, self._account = bodies, Account()
-        contract = Contract(CONTRACT, coordinator_abi())
+        contract = Contract(CONTRACT, abi.load("SwarmCoordinator").abi)
         self._wallet = CoordinatorWriter(contract, self._account)
         server = Server(app_url, what="the sign-in app", setting="ledger.proxy_url", timeout_s=30.0)
         self._app = CoordinatorWriter(contract, AppAccount(server, "org", CONTRACT, Path()))

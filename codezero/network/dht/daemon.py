@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import ipaddress
 import os
+import socket
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from hivemind.utils.multiaddr import Multiaddr
 from codezero.config import Reach, SwarmConfig
 from codezero.errors import NetworkError
 from codezero.network.dht import confined
+from codezero.runtime.serving import own_addresses
 
 CONNECT_TIMEOUT_S = 10.0
 """Longest wait in seconds for a connection."""
@@ -139,23 +141,18 @@ def with_ports(listen: Sequence[str], visible: Sequence[str]) -> list[str]:
     return fixed
 
 
-def choose_reach(config: SwarmConfig, own_addresses: Iterable[str] | None = None) -> Reach:
+def choose_reach(config: SwarmConfig, addresses: Iterable[str] | None = None) -> Reach:
     """Returns `swarm.reach`. For `auto` it is `client` if the bootnodes are on the internet and none of this machine's
-    addresses of a kind that it listens at is, which means that a router in between admits no connections; else
-    `server`."""
+    `addresses` (default: its own) of a kind that it listens at is, which means that a router in between admits no
+    connections; else `server`."""
     if config.reach is not Reach.auto:
         return config.reach
     if config.announce or all(_is_local(address) for address in config.bootnodes):
         return Reach.server
-    own = _interface_addresses() if own_addresses is None else own_addresses
+    own = [*own_addresses(socket.AF_INET), *own_addresses(socket.AF_INET6)] if addresses is None else addresses
     versions = {6 if part(address, "ip6") else 4 for address in config.listen}
     is_there = any(_is_global(one) and ipaddress.ip_address(one).version in versions for one in own)
     return Reach.server if is_there else Reach.client
-
-
-def _interface_addresses() -> list[str]:
-    found = [address.address for interface in psutil.net_if_addrs().values() for address in interface]
-    return [address.partition("%")[0] for address in found]
 
 
 def _is_local(multiaddress: str) -> bool:

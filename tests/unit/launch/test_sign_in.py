@@ -15,7 +15,7 @@ from codezero.errors import ConfigError, LedgerError
 from codezero.launch import app as apps
 from codezero.launch import nodejs
 from codezero.launch.app import AppPlace, SignInApp
-from codezero.launch.session import SignInRequest, signed_in, users
+from codezero.launch.session import signed_in, users
 from codezero.runtime import rotation
 from codezero.runtime.console import Console
 from tests.processes import is_alive, wait_until_gone
@@ -47,10 +47,7 @@ def sign_in_app(login, shown=None):
 def run(login, shown=None, *, org_id="", limit_s=60.0):
     """Starts the app and has somebody signed in; returns the user, with the app ended."""
     with sign_in_app(login, shown) as app:
-        request = SignInRequest(
-            login_dir=login.folder / "temp-data", url=f"http://localhost:{login.port}", org_id=org_id, limit_s=limit_s
-        )
-        return signed_in(app, request, os.environ, Console(shown or io.StringIO()))
+        return signed_in(app, os.environ, Console(shown or io.StringIO()), org_id, limit_s)
 
 
 def test_a_first_sign_in_builds_the_app_and_waits_for_the_user_and_then_for_the_key(login):
@@ -92,8 +89,7 @@ def test_the_ticket_is_in_no_log_and_in_no_programs_arguments(login, monkeypatch
     console = Console(shown)
     console.on_line = logged.append
     with sign_in_app(login) as app:
-        request = SignInRequest(login_dir=login.folder / "temp-data", url=f"http://localhost:{login.port}")
-        thread = threading.Thread(target=lambda: signed_in(app, request, os.environ, console))
+        thread = threading.Thread(target=lambda: signed_in(app, os.environ, console))
         thread.start()
         shown.wait_for("waiting for you")
         assert (login.folder / "temp-data" / "open.html").exists()

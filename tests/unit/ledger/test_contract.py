@@ -1,8 +1,8 @@
 import pytest
 
+from codezero.ledger import abi
 from codezero.ledger.account import Account, ether
 from codezero.ledger.contract import Contract, checksummed, error_name
-from codezero.ledger.coordinator import coordinator_abi
 from codezero.ledger.ethereum import recursion_limit_kept
 from codezero.ledger.faults import RpcBadReply
 from codezero.ledger.transactions import Journal
@@ -11,7 +11,7 @@ from tests.chains import CHAIN_ID
 from tests.unit.ledger.test_abi import SELECTORS
 
 ADDRESS = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
-CONTRACT = Contract(ADDRESS, coordinator_abi())
+CONTRACT = Contract(ADDRESS, abi.load("SwarmCoordinator").abi)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_calls_are_encoded_as_web3_does(signature, arguments):
     with recursion_limit_kept():
         from web3 import Web3
 
-    web3 = Web3().eth.contract(address=ADDRESS, abi=coordinator_abi())
+    web3 = Web3().eth.contract(address=ADDRESS, abi=abi.load("SwarmCoordinator").abi)
     call = CONTRACT.call(signature, *arguments)
     assert call.data == web3.get_function_by_signature(signature)(*arguments)._encode_transaction_data()
     assert (call.to, call.name) == (ADDRESS, signature.partition("(")[0])

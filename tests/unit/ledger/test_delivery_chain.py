@@ -9,10 +9,10 @@ from unittest.mock import patch
 
 import pytest
 
-from codezero.ledger import delivery, jsonrpc
+from codezero.ledger import abi, delivery, jsonrpc
 from codezero.ledger.account import Account
 from codezero.ledger.contract import Contract
-from codezero.ledger.coordinator import Coordinator, CoordinatorWriter, coordinator_abi
+from codezero.ledger.coordinator import Coordinator, CoordinatorWriter
 from codezero.ledger.faults import (
     FeesTooHigh,
     InsufficientFunds,
@@ -128,7 +128,7 @@ def test_a_chain_of_another_id_and_an_address_without_code_are_named(deployed):
         WrongChain, match=r"serves chain 31337, not 685685: correct ledger\.rpc_url or ledger\.chain_id"
     ):
         Coordinator(deployed.contract, deployed.rpc(chain_id=685685)).view("peer", deployed.chain.owner)
-    nothing_there = Contract("0x" + "00" * 18 + "c0de", coordinator_abi())
+    nothing_there = Contract("0x" + "00" * 18 + "c0de", abi.load("SwarmCoordinator").abi)
     with pytest.raises(NoContract, match=f"no contract at {nothing_there.address} on chain 31337"):
         Coordinator(nothing_there, deployed.rpc(contracts=[nothing_there.address])).view("peer", deployed.chain.owner)
 

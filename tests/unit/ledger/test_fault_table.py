@@ -8,9 +8,9 @@ import time
 import pytest
 
 from codezero.errors import LedgerError
-from codezero.ledger import jsonrpc
+from codezero.ledger import abi, jsonrpc
 from codezero.ledger.contract import Contract
-from codezero.ledger.coordinator import Coordinator, check_round, coordinator_abi
+from codezero.ledger.coordinator import Coordinator, check_round
 from codezero.ledger.faults import (
     AlreadyKnown,
     InsufficientFunds,
@@ -34,7 +34,7 @@ from tests.processes import wait_until
 from tests.unit.ledger.hostile_rpc import KEY, HostileRpc
 
 ADDRESS = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
-ROUND = Contract(ADDRESS, coordinator_abi()).call("currentRound()")
+ROUND = Contract(ADDRESS, abi.load("SwarmCoordinator").abi).call("currentRound()")
 
 
 @pytest.fixture
@@ -217,7 +217,7 @@ def test_the_round_does_not_go_back_or_leap():
 
 def test_a_round_that_no_clock_reaches_is_no_round(hostile):
     hostile.mode, hostile.answers = "answers", {"eth_call": "0x" + "ff" * 32}
-    contract = Contract(ADDRESS, coordinator_abi())
+    contract = Contract(ADDRESS, abi.load("SwarmCoordinator").abi)
     with pytest.raises(RpcBadReply):
         Coordinator(contract, rpc_at(hostile.url)).view("peer", ADDRESS)
 

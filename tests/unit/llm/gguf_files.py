@@ -101,7 +101,6 @@ def pin(data: bytes, parameters: int = 0, num_wheels: int = 3) -> CatalogueModel
             packages=tuple(f"tiny-weights-part{i}" for i in range(1, num_wheels + 1)), version="1.0", member=PARTS
         ),
         parameters=parameters,
-        tied=True,
         licence="Apache-2.0",
     )
 
