@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from itertools import islice
 
 from msgspec.structs import replace
@@ -31,7 +31,7 @@ from codezero.evaluate.rules.check import check
 from codezero.evaluate.rules.solution import asked_of
 from codezero.evaluate.shown import show, wanted_of
 from codezero.tasks.testcases import Statement, TestSuite, comparison, parse_tests
-from codezero.types import CaseOutcome, Recalled, Task, TaskOrigin
+from codezero.types import CaseOutcome, Recalled, Task
 
 FRESH_SHARE = 0.25
 """The share of the time for dry runs that is kept for fresh tests, so that slow attempts do not avoid them."""
@@ -85,7 +85,7 @@ def _with_fresh(
     passing = [number for number, one in enumerate(found) if one.settled(asked.fatal_rules)]
     if not asked.walk or not asked.num_fresh or not (passing or not asked.attempts):
         return list(found)
-    functions = _called(asked.origin, suite)
+    functions = asked_of(asked.origin, suite).functions
     if not suite.examples and not asked_of(asked.origin, suite).pairs and not has_form(suite, functions):
         untold = FreshCounts(recalled=Recalled.UNTOLD, unverified=True)
         return [replace(one, fresh=untold) if number in passing else one for number, one in enumerate(found)]
@@ -116,7 +116,7 @@ def _has_other_output(more_tests: str, suite: TestSuite) -> bool:
 def _memories(asked: Examine, suite: TestSuite, passing: Sequence[int], ends_s: float) -> dict[int, FreshCounts]:
     """Returns, for attempts that only visible tests show to be right, whether they seem to contain the answers."""
     found: dict[int, FreshCounts] = {}
-    functions = _called(asked.origin, suite)
+    functions = asked_of(asked.origin, suite).functions
     for left, number in zip(range(len(passing), 0, -1), passing, strict=True):
         code, seconds = asked.attempts[number].code, (ends_s - time.process_time()) / left
         if suite.examples:
@@ -126,12 +126,6 @@ def _memories(asked: Examine, suite: TestSuite, passing: Sequence[int], ends_s: 
             recalled = recalled_by(code, suite, functions, seed=seed, count=count, seconds=seconds)
         found[number] = FreshCounts(recalled=recalled, unverified=True)
     return found
-
-
-def _called(origin: TaskOrigin, suite: TestSuite) -> Collection[str]:
-    """Returns the names of the functions that the tests call."""
-    wanted = asked_of(origin, suite)
-    return wanted.calls.keys() | wanted.builtin_calls.keys()
 
 
 def _read(asked: Examine, task: Task, suite: TestSuite, attempt: Attempt, walk_s: float) -> Examined:
@@ -157,8 +151,8 @@ def _walk(code: str, suite: TestSuite, walk_s: float) -> tuple[ExaminedCase, ...
 def _stub(task: Task, suite: TestSuite) -> str:
     """Returns functions with the names that the tests call, which do nothing: a dry run with them covers the tests
     alone."""
-    asked = asked_of(task.origin, suite)
-    return "\n".join(f"def {name}(*args, **kwargs): return 0" for name in (*asked.calls, *asked.builtin_calls))
+    names = asked_of(task.origin, suite).functions
+    return "\n".join(f"def {name}(*args, **kwargs): return 0" for name in names)
 
 
 def _for_the_judge(found: Examined, task: Task, suite: TestSuite, attempt: Attempt) -> tuple[Examined, Shown | None]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from codezero.config import EvaluatorConfig
 from codezero.errors import EvaluatorError, SandboxError
 from codezero.evaluate.judge import Opinion, Submission
-from codezero.sandbox.run import Limits, isolation, run_many
+from codezero.sandbox.run import isolation, run_many
 from codezero.tasks.testcases import read_tests
 from codezero.types import CaseOutcome, CaseResult, Task
 from codezero.workers import Workers
@@ -23,14 +23,13 @@ class ExecutionJudge:
         self,
         config: EvaluatorConfig,
         workers: Workers,
-        limits: Limits = Limits(),  # noqa: B008
         more_tests: Callable[[Task], str] = lambda task: "",
     ) -> None:
         """`workers` parse tests; `more_tests` returns tests of a task beside its own.
 
         Raises EvaluatorError: this machine has no sandbox at all.
         """
-        self._config, self._workers, self._limits, self._more_tests = config, workers, limits, more_tests
+        self._config, self._workers, self._more_tests = config, workers, more_tests
         try:
             self._isolation = isolation()
         except SandboxError as error:
@@ -58,7 +57,7 @@ class ExecutionJudge:
         suites = [read_tests(self._workers, task.tests + self._more_tests(task)) for task in tasks]
         codes = [solution.code for solution in solutions]
         try:
-            found = list(run_many(zip(codes, suites, strict=True), self._limits))
+            found = list(run_many(zip(codes, suites, strict=True)))
         except SandboxError as error:
             raise EvaluatorError(str(error)) from error
         return [opinion(execution.cases) for execution in found]

@@ -36,8 +36,8 @@ class WithinMemory:
                 raise
             if rows == 1:
                 raise RolloutError(
-                    "the accelerator's memory does not hold the sampling of one attempt: set a smaller "
-                    "rollout.max_new_tokens or model.name"
+                    "the accelerator's memory does not hold the sampling of one attempt: set a smaller max_new_tokens "
+                    "(of rollout, proposer or verifier), or a smaller model"
                 ) from error
         # Outside the handler, since the exception refers to the failed batch's tensors.
         free_cached_memory()

@@ -13,10 +13,10 @@ from codezero.config import ProposerConfig
 from codezero.errors import ProposerError
 from codezero.llm.chat_server import ChatServer
 from codezero.llm.client import Purpose
-from codezero.llm.device import is_out_of_memory
 from codezero.llm.draw import SamplingParams
 from codezero.llm.load import LoadedModel
 from codezero.llm.sample import SampleRequest, restore_generator, sample_groups
+from codezero.llm.within_memory import WithinMemory
 from codezero.ports import Progress
 from codezero.types import SampledTokens
 
@@ -34,7 +34,7 @@ class Written:
 
 
 class Model(Protocol):
-    """A model that answers chats. Every method raises ProposerError if the model fails."""
+    """A model that answers chats. Every method raises a CodezeroError if the model fails."""
 
     @property
     def name(self) -> str:
@@ -65,11 +65,12 @@ class LocalModel:
         """`weights` returns a context in which the model has the weights to write with."""
         self._model, self._config, self._progress, self._weights = model, config, progress, weights
         self._generator = torch.Generator(device=model.model.device).manual_seed(seed)
+        self._sample = WithinMemory(sample_groups)
         self.name = model.name
 
     def answer(self, chats: Sequence[Chat], prefixes: Sequence[str]) -> list[Written]:
-        """Samples the answers. Raises ProposerError: the device's memory is too small for the batch, or the context for
-        a prompt."""
+        """Samples the answers. Raises ProposerError: the context is too small for a prompt; RolloutError: the device's
+        memory does not hold a single answer."""
         model, config = self._model, self._config
         prompts = [
             model.encode_chat(chat, thinking=False) + model.encode_text(prefix)
@@ -92,13 +93,8 @@ class LocalModel:
             generator=self._generator,
             on_step=lambda done, total: self._progress("write", done, total),
         )
-        try:
-            with self._weights():
-                groups = sample_groups(model.model, request)
-        except RuntimeError as error:
-            if not is_out_of_memory(error):
-                raise
-            raise ProposerError("the proposer ran out of device memory: lower proposer.batch_size") from error
+        with self._weights():
+            groups = self._sample(model.model, request)
         return [
             Written(prefix + self._text(group[0]), group[0]) for prefix, group in zip(prefixes, groups, strict=True)
         ]

@@ -29,7 +29,7 @@ def try_cases(asked: Trial) -> Tried:
     ends = process_time() + asked.seconds
     suite, shown = parse_tests(asked.tests), parse_tests(asked.shown)
     wanted = asked_of(asked.origin, suite)
-    names = wanted.calls.keys() | wanted.builtin_calls.keys()
+    names = wanted.functions.keys()
     known = [given for one in shown.statements for given in _inputs(one.source, names)]
     given = [_input(case, names) for case in asked.cases]
     fit = tuple(one is not None and one not in known for one in given)

@@ -123,6 +123,11 @@ class Asked:
     is_program: bool = False
     """True if the task asks for a program that reads stdin and prints, and not for a function."""
 
+    @property
+    def functions(self) -> dict[str, list[ast.Call]]:
+        """All calls by the name of the function."""
+        return self.calls | self.builtin_calls
+
 
 @lru_cache(maxsize=1)  # the attempts at a task have the same tests, and are read one after another
 def asked_of(origin: TaskOrigin, suite: TestSuite) -> Asked:
@@ -252,8 +257,7 @@ class Solution:
     @cached_property
     def targets(self) -> dict[str, Function]:
         """The functions of the solution that the tests call, by name."""
-        wanted = [*self.asked.calls, *self.asked.builtin_calls]
-        return {name: node for name in wanted if isinstance(node := self.defined.get(name), Function)}
+        return {name: node for name in self.asked.functions if isinstance(node := self.defined.get(name), Function)}
 
     @cached_property
     def nodes(self) -> list[ast.AST]:

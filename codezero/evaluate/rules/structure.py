@@ -35,7 +35,7 @@ def defines(solution: Solution) -> RuleScore | None:
 
 def arity(solution: Solution) -> RuleScore | None:
     """Scores whether each call of the tests fits the parameters of its function."""
-    calls = {**solution.asked.calls, **solution.asked.builtin_calls}
+    calls = solution.asked.functions
     for name, function in solution.targets.items():
         if function.decorator_list:
             continue  # what the decorator returns may take anything
