@@ -164,7 +164,8 @@ class Examined(Struct, frozen=True, kw_only=True):
             raise ValueError("there is no such rule")
 
     def settled(self, fatal_rules: bool) -> bool | None:
-        """Returns True if the attempt is right, False if it is wrong, None if only the judge can tell."""
+        """Returns True if the attempt passes all that was tried, False if it is wrong, None if only the judge can tell.
+        One that passes may be doubtful still, by `p_right`."""
         if self.score is not None:
             return self.score >= 0.5
         outcomes = {case.outcome for case in self.cases}
