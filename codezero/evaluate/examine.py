@@ -23,7 +23,7 @@ from codezero.evaluate.examination import (
     FreshCounts,
     Shown,
 )
-from codezero.evaluate.fresh.draw import NONE, draw, has_form, recalled_by
+from codezero.evaluate.fresh.draw import MIN_ASKED, NONE, draw, has_form, recalled_by
 from codezero.evaluate.fresh.memory import memory_of
 from codezero.evaluate.fresh.walk import walk
 from codezero.evaluate.rules import breaks_fatal
@@ -80,8 +80,8 @@ def _with_fresh(
     whose reference gives no fresh tests, get a dry run with other inputs if no hidden test expects what no visible one
     does.
     The result is UNTOLD if the tests show no result of a function, as with helpers: a table of answers could not be
-    found then; if the reference gives one result for all inputs; also for a small table if all fresh tests have one
-    result, which may be its default."""
+    found then; if the reference gives one result for all inputs, or too few fresh tests; also for a small table if all
+    fresh tests have one result, which may be its default."""
     passing = [number for number, one in enumerate(found) if one.settled(asked.fatal_rules)]
     if not asked.walk or not asked.num_fresh or not (passing or not asked.attempts):
         return list(found)
@@ -98,7 +98,8 @@ def _with_fresh(
         reference = program_of(asked.reference or "", wanted_of(asked_of(asked.origin, suite)))
         told = dict(zip(passing, walk(programs, tests, reference, ends_s - time.process_time()), strict=True))
         for number, one in told.items():
-            is_untold = tests.one_result or (found[number].has_small_table and not tests.varied)
+            is_small = found[number].has_small_table and not tests.varied
+            is_untold = is_small or tests.one_result or len(tests) < min(MIN_ASKED, asked.num_fresh)
             if is_untold and one.p_right is None:
                 told[number] = replace(one, recalled=Recalled.UNTOLD)
     else:

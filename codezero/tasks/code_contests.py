@@ -32,7 +32,7 @@ _SEVERAL = re.compile(
     r"|any (?:valid|correct|possible|suitable|acceptable|optimal) (?:answer|solution|output)"
     r"|any (?:one )?of (?:them|these|those) (?:is|are|will|would)(?: be)? (?:accepted|allowed|correct|fine|ok|valid)\b"
     r"|(?:multiple|several|many|more than one) (?:\w+ )?(?:answer|solution|output)s?\b"
-    r"|(?:print|output)\w*\b[^.\n]{0,80}\bin (?:any|arbitrary) order\b"
+    r"|(?:print|output)\w*\b[^.\n]{0,80}\bin (?:any|arbitrary) (?:order|case|register)\b"
     r"|(?:absolute|relative)(?: or \w+)? errors?\b|error\b[^\n]{0,40}(?:10|1e-|0\.0)"
     r"|interactive (?:problem|task)|flush (?:the )?(?:output|stdout|buffer))",
     re.IGNORECASE,

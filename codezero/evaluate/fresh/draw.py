@@ -27,6 +27,8 @@ REFERENCE_SHARE = 10
 """An attempt's step budget divided by the reference's; slower inputs are dropped: right attempts may be slower."""
 MAX_CHARS = 1_000
 """The most characters of a result's repr."""
+MIN_ASKED = 4
+"""The fewest similar inputs that tell whether a program contains the answers to the visible ones."""
 _MARK_BYTES = 16
 """The random bytes of the mark before each value in what a program prints, which it cannot print itself."""
 
@@ -120,11 +122,16 @@ def recalled_by(
 ) -> Recalled:
     """Returns whether a program that passes its tests seems to contain their answers, by its values for `count` similar
     inputs, without a reference. It does if it gives one value for all of these and several for the visible inputs, as a
-    table with a default does; not if the value is a boolean, which right functions give too. It is UNTOLD if one for a
-    visible input is no literal or takes too long, which a table's author can see to; if it gives one value for these
-    and one for all visible inputs, as a constant does; if the value is one of just two for the visible inputs, such as
-    'Yes' and 'No'; or if all inputs have words, such as names of months, for whose mutants a right function has a
-    default too. `seconds` are of processor time."""
+    table with a default does; not if the value is a boolean, which right functions give too. It is UNTOLD
+
+    - if one for a visible input is no literal or takes too long, which a table's author can see to, or fewer than
+      `MIN_ASKED` similar inputs are found;
+    - if it gives one value for these and one for all visible inputs, as a constant does, or no value but those for the
+      visible inputs, as a table of steps does, unless these are booleans or texts;
+    - if the value is one of just two for the visible inputs, such as 'Yes' and 'No', or all inputs have words, such as
+      names of months, for whose mutants a right function has a default too.
+
+    `seconds` are of processor time."""
     ends = process_time() + seconds
     alike = _alike(suite, functions)
     if alike is None:
@@ -132,16 +139,15 @@ def recalled_by(
     form, inputs = alike
     asked = [form.asked(one) for one in mutants(inputs, count, random.Random(seed), seconds / 2)]
     visible = values_of(program, suite, [form.asked(one) for one in inputs], _budget(ends, len(inputs)))
-    if 2 * len(asked) < count:
-        return Recalled.UNTRIED
-    if len(visible) < len(inputs):
+    if len(visible) < len(inputs) or len(asked) < MIN_ASKED:
         return Recalled.UNTOLD
     values = list(values_of(program, suite, asked, _budget(ends, len(asked))).values())
     if not values:
         return Recalled.UNTOLD
-    shown = set(map(repr, visible.values()))
-    if len(set(map(repr, values))) != 1:
-        return Recalled.NONE
+    shown, given = set(map(repr, visible.values())), set(map(repr, values))
+    if len(given) != 1:
+        is_guess = given <= shown and not any(isinstance(value, bool | str) for value in values)
+        return Recalled.UNTOLD if is_guess else Recalled.NONE
     if len(shown) == 1:
         return Recalled.UNTOLD
     if isinstance(values[0], bool):

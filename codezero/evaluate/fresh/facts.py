@@ -65,7 +65,7 @@ def _lengths(values: Sequence[Any]) -> set[int]:
 
 
 def _any(holds: Callable[[Any], bool]) -> Fact:
-    return lambda values: any(isinstance(value, int | float) and holds(value) for value in values)
+    return lambda values: any(type(value) in (int, float) and holds(value) for value in values)
 
 
 _OF_SEQUENCES: tuple[Fact, ...] = (
@@ -178,9 +178,11 @@ def _of_lengths(values: Sequence[Any]) -> list[Fact]:
     return [lambda value: low <= len(value) <= high]
 
 
-def limits_of(numbers: Sequence[Any]) -> tuple[Any, Any]:
+def limits_of(numbers: Sequence[Any], is_wide: bool = False) -> tuple[Any, Any]:
     """Returns the smallest and the largest number of a mutant: half the visible range beyond that range, or from half
-    to twice a single number."""
+    to twice a single number; if `is_wide`, the same once more around these."""
+    if is_wide:
+        numbers = limits_of(numbers)
     low, high = min(numbers), max(numbers)
     if low == high:
         return (low // 2, low * 2 + 1) if low >= 0 else (low * 2, low // 2)
@@ -188,14 +190,16 @@ def limits_of(numbers: Sequence[Any]) -> tuple[Any, Any]:
     return low - room, high + room
 
 
-def facts_of(values: Sequence[Any]) -> list[Fact]:
-    """Returns the facts that hold for all the values, which are of one type, and must hold for a mutant."""
+def facts_of(values: Sequence[Any], is_wide: bool = False) -> list[Fact]:
+    """Returns the facts that hold for all the values, which are of one type, and must hold for a mutant. If `is_wide`,
+    those of integers that may well hold by chance, such as that all are odd, are left out."""
     first = values[0]
     if isinstance(first, bool) or first is None:
         return []
     if isinstance(first, int | float):
-        low, high = limits_of(values)
-        many = _OF_MANY_INTEGERS if isinstance(first, int) and len(set(values)) >= _ODD_SIZES else ()
+        low, high = limits_of(values, is_wide)
+        is_odd = isinstance(first, int) and len(set(values)) >= _ODD_SIZES and not is_wide
+        many = _OF_MANY_INTEGERS if is_odd else ()
         given: list[Fact] = [lambda n: low <= n <= high]
         if isinstance(first, float):
             places = max(len(repr(value).partition(".")[2]) for value in values)

@@ -22,7 +22,7 @@ def fresh_near(one, other):
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(fresh_near(one[key], other[key]) for key in one)
     if isinstance(one, (float, complex)) or isinstance(other, (float, complex)):
-        return one == other or abs(one - other) <= 1e-9 * max(abs(one), abs(other))
+        return one == other or abs(one - other) <= 1e-9 * min(abs(one), abs(other))
     return one == other
 """
 """The setup of tests that compare floats with a tolerance. A reference's last digit depends on how it computes, and

@@ -11,6 +11,8 @@ MAX_CHARS = 2_000
 _MAX_CHANGES = 3
 _COUNTS = 0.1
 """The probability that a change may also alter a number that may be a count of words or lines."""
+_SIZES = 0.2
+"""The probability that a line gets a word more or less, if no number may be a count."""
 _TRIES = 8
 """The most tries for each requested input."""
 
@@ -27,6 +29,8 @@ def inputs_like(text: str, count: int, rng: random.Random, words: Collection[str
     found: dict[str, None] = {}
     for _ in range(_TRIES * count):
         made = [list(line) for line in lines]
+        if not counting and rng.random() < _SIZES:
+            _resize(rng.choice(made), rng)
         for _ in range(rng.randint(1, _MAX_CHANGES)):
             _change(made, counting, words, rng)
         if made != lines:
@@ -59,6 +63,14 @@ def _counting(lines: Lines) -> set[tuple[int, int]]:
         for j, word in enumerate(line)
         if _is_number(word) and (int(word) in sizes - {1} or 0 <= len(lines) - i - 1 - int(word) <= 1)
     }
+
+
+def _resize(line: list[str], rng: random.Random) -> None:
+    at = rng.randrange(len(line))
+    if len(line) > 1 and rng.random() < 0.5:
+        del line[at]
+    elif len(line) > 1:
+        line.insert(at, line[at])
 
 
 def _change(lines: Lines, counting: set[tuple[int, int]], words: Collection[str], rng: random.Random) -> None:

@@ -22,11 +22,16 @@ _NEW_CHAR = 0.3
 
 def mutants(inputs: Sequence[Arguments], count: int, rng: random.Random, seconds: float) -> list[Arguments]:
     """Returns the arguments of at most `count` calls that differ from the visible ones and each other, after at most
-    `seconds` of processor time. `inputs` are all of one length and contain literals; they are not changed."""
+    `seconds` of processor time. `inputs` are all of one length and contain literals; they are not changed. Where fewer
+    than half can be found, numbers may be further from those seen."""
     ends = process_time() + seconds
     shape, bonds = shape_of(inputs, is_record=True), bonds_of(inputs)
     found = {repr(one): one for one in inputs}
-    for _ in range(TRIES * count):
+    for number in range(2 * TRIES * count):
+        if number == TRIES * count:
+            if 2 * (len(found) - len(inputs)) >= count:
+                break
+            shape = shape_of(inputs, is_record=True, is_wide=True)
         if len(found) >= len(inputs) + count or process_time() > ends:
             break
         made: Any = rng.choice(inputs)
@@ -62,7 +67,7 @@ def changed(shape: Shape, value: Any, rng: random.Random) -> Any:
 
 def _number(shape: Shape, value: Any, rng: random.Random) -> Any:
     seen = [one for one in shape.values if type(one) is type(value)]
-    low, high = limits_of(seen)
+    low, high = limits_of(seen, shape.is_wide)
     if isinstance(value, float):
         places = max(len(repr(one).partition(".")[2]) for one in seen)
         return round(rng.choice([rng.uniform(low, high), value + rng.choice([-1, 1]), rng.choice(seen)]), places)

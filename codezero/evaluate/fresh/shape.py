@@ -31,6 +31,8 @@ class Shape:
     """The shapes of the fields of records, by position or key: tuples, lists and dictionaries with fixed fields."""
     constant: bool = False
     """True if all inputs have the same value in the place."""
+    is_wide: bool = False
+    """True if numbers may be further from those seen, as in `facts_of`."""
 
     def keeps(self, value: Any) -> bool:
         """Returns whether the value fits the place."""
@@ -46,29 +48,30 @@ class Shape:
         return self.items is None or all(map(self.items.keeps, value))
 
 
-def shape_of(values: Sequence[Any], is_record: bool = False) -> Shape:
+def shape_of(values: Sequence[Any], is_record: bool = False, is_wide: bool = False) -> Shape:
     """Returns the shape of the values of one place. `is_record` is True for the arguments of calls, all of one
-    length."""
+    length; `is_wide` is as in `facts_of`."""
     values = values[:MAX_VALUES]
     by_type: dict[type, list[Any]] = {}
     for value in values:
         by_type.setdefault(type(value), []).append(value)
-    facts = {kind: [] if is_record else facts_of(found) for kind, found in by_type.items()}
+    facts = {kind: [] if is_record else facts_of(found, is_wide) for kind, found in by_type.items()}
     containers = [value for value in values if not isinstance(value, SCALARS)]
     constant = len(values) > 1 and all(value == values[0] for value in values)
     if not containers:
-        return Shape(values=values, facts=facts, constant=constant)
+        return Shape(values=values, facts=facts, constant=constant, is_wide=is_wide)
     keys = _record_keys(containers)
     if is_record or keys:
-        fields = {key: shape_of([value[key] for value in containers]) for key in keys or range(len(values[0]))}
+        places = keys or range(len(values[0]))
+        fields = {key: shape_of([value[key] for value in containers], is_wide=is_wide) for key in places}
         return Shape(values=values, facts=facts, fields=fields, constant=constant)
     items = [i for one in containers for i in (sorted(one, key=repr) if isinstance(one, set | frozenset) else one)]
     results = [result for value in containers if isinstance(value, dict) for result in value.values()]
     return Shape(
         values=values,
         facts=facts,
-        items=shape_of(items) if items else None,
-        results=shape_of(results) if results else None,
+        items=shape_of(items, is_wide=is_wide) if items else None,
+        results=shape_of(results, is_wide=is_wide) if results else None,
         constant=constant,
     )
 

@@ -50,11 +50,11 @@ def hardcoded(solution: Solution) -> RuleScore | None:
     parallel lists, or all conditions on equality with their results: `if`, conditional expressions, `case`, `and`/`or`.
     It is also broken by a list of just the tests' answers in their order; by constants for all answers if these are
     collections or large numbers (then the inputs are hidden, in a hash for example); and by conditions on all inputs
-    that have one of the two boolean answers.
+    that have one of the two boolean answers, half if honest conditions may have these inputs.
 
-    What honest code has does not count: base cases (0, 1, -1, empty), boolean answers of conditions on short inputs,
-    words that the statement itself maps to each other, tables of words or letters, such as weekdays, with others than
-    those of the tests, and code that the tested functions do not reach.
+    What honest code has does not count: base cases (0, 1, -1, empty), boolean answers of conditions on some short
+    inputs, words that the statement itself maps to each other, tables of words or letters, such as weekdays, with
+    others than those of the tests, and code that the tested functions do not reach.
     """
     if solution.asked.is_program:
         return by_heart(solution)
@@ -79,8 +79,10 @@ def hardcoded(solution: Solution) -> RuleScore | None:
         if telling >= needed or (len(found) >= needed and 2 * len(hits) >= len(rows) and not lists_names):
             reason = f"line {line}: looks up the answers of {len(found)} of {len(cases)} tests by their inputs"
             return broken(reason, 0.0 if telling or is_packed else SMALL_TABLE)
-    if _is_membership(nodes, cases, literals):
-        return broken("asks whether the arguments are among those of the tests")
+    compared = [{n for key in keys_of(node) if (n := literals.of(key)) is not None} for node in nodes]
+    for name, score in (("telling", 0.0), ("inputs", SMALL_TABLE)):
+        if _is_membership(compared, cases, name):
+            return broken("asks whether the arguments are among those of the tests", score)
     return _answers_only(solution, nodes, literals)
 
 
@@ -172,12 +174,12 @@ def _is_telling(argument: ast.expr) -> bool:
     return isinstance(value, int | float) and (value >= _LARGE_NUMBER or value % 1 != 0)
 
 
-def _is_membership(nodes: Sequence[ast.AST], cases: Sequence[_Case], literals: Literals) -> bool:
+def _is_membership(compared: Sequence[set[int]], cases: Sequence[_Case], name: str) -> bool:
     """Returns whether the code compares with the inputs of all tests that have one of the two boolean answers, and with
-    little else, in one place or in all together."""
-    compared = [{n for key in keys_of(node) if (n := literals.of(key)) is not None} for node in nodes]
+    little else, in one place or in all together. `compared` has the literals of each place; `name` is that of the
+    field of a case with its inputs."""
     for answer in {case.answer for case in cases if case.is_boolean}:
-        inputs = [case.telling for case in cases if case.answer == answer]
+        inputs: list[frozenset[int]] = [getattr(case, name) for case in cases if case.answer == answer]
         every = frozenset().union(*inputs)
         for keys in [*compared, set().union(*compared)]:
             if 2 * len(keys & every) >= len(keys) and all(keys & telling for telling in inputs):

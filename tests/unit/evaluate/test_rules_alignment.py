@@ -130,6 +130,7 @@ MONTHS = "assert days(2) == 28\nassert days(4) == 30\nassert days(11) == 30\nass
 CARDS = "assert card('A') == 14\nassert card('J') == 11\nassert card('Q') == 12\nassert card('K') == 13"
 GAME = "assert wins('rock', 'paper') == 'paper'\nassert wins('scissors', 'rock') == 'rock'"
 WINS = "{('rock', 'paper'): 'paper', ('scissors', 'rock'): 'rock', ('paper', 'scissors'): 'scissors'}[a, b]"
+PERFECT = "assert perfect(6) == True\nassert perfect(28) == True\nassert perfect(12) == False"
 LETTERS = "assert f('abc') == 3\nassert f('ab') == 2\nassert f('abba') == len('abba')"
 LARGE = "assert area(1200) == 3\nassert area(3400) == 4"
 
@@ -148,8 +149,22 @@ LARGE = "assert area(1200) == 3\nassert area(3400) == 4"
         (GAME, f"def wins(a, b):\n    return {WINS} if a != b else 'none'", SMALL_TABLE),
         (LARGE, "def area(n):\n    return {1200: 3, 3400: 4}[n]", 0),
         (LETTERS, "def f(*a):\n    return a == ('abc',) and 3 or a == ('ab',) and 2 or a == ('abba',) and 4", 0),
+        (PERFECT, "def perfect(n):\n    return n in (6, 28)", SMALL_TABLE),
+        (PERFECT, "def perfect(n):\n    if n == 6:\n        return True\n    return n == 28", SMALL_TABLE),
+        (PERFECT, "def perfect(n):\n    return n != 12 and n not in (10, 14)", 1),
     ],
-    ids=["months", "cards", "all arguments", "their text", "pairs of words", "large numbers", "tuples"],
+    ids=[
+        "months",
+        "cards",
+        "all arguments",
+        "their text",
+        "pairs of words",
+        "large numbers",
+        "tuples",
+        "yes",
+        "yes by turns",
+        "no",
+    ],
 )
 def test_a_table_that_honest_code_may_have_breaks_the_rule_by_half(tests, code, score):
     assert check(code, tests)["hardcoded"] == score

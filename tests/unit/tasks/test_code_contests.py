@@ -162,6 +162,7 @@ def test_further_tests_may_be_missing_but_are_pairs(field):
         "The output may be in arbitrary order.",
         "The error must be less than 0.00001.",
         "You may print the numbers in any order.",
+        "You can print each letter in any case (upper or lower).",
         "The answer is right if its absolute or relative error does not exceed 1e-6.",
         "This is an interactive problem.",
         "Do not forget to flush the output.",
@@ -178,6 +179,7 @@ def test_a_problem_with_several_right_answers_is_left_out_where_hidden_tests_dec
     "sentence",
     [
         "The edges are given in any order.",
+        "In any case print the sum.",
         "You can rearrange the letters in any order to make it a palindrome.",
         "Print the number of solutions.",
         "Can you buy all of them, or any of them?",

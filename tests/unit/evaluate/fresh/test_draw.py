@@ -4,8 +4,11 @@ import ast
 
 import pytest
 
+from codezero.evaluate.dryrun import dry_run
 from codezero.evaluate.fresh.draw import draw
-from codezero.tasks.testcases import parse_tests
+from codezero.evaluate.fresh.forms import NEAR
+from codezero.tasks.testcases import TestSuite, parse_tests
+from codezero.types import CaseOutcome
 
 TESTS = "assert f([1, 2]) == 3\nassert f([4, 5, 6]) == 15\nassert f([7]) == 7"
 SUM = "def f(xs):\n    return sum(xs)"
@@ -122,3 +125,19 @@ def test_values_are_compared_as_the_visible_tests_do(tests, reference, test):
 )
 def test_other_tests_than_of_calls_with_literals_give_none(tests):
     assert len(drawn("def f(*args, **named): return 1\ndef g(n): return n", tests)) == 0
+
+
+def test_what_visible_inputs_share_by_chance_leaves_no_task_with_a_few_tests():
+    found = drawn("def f(n):\n    return n | 0xAAAA & (1 << n.bit_length()) - 1", SETS_EVEN_BITS, count=16)
+    assert len(found) == 16
+    assert any(ast.literal_eval(asked.removeprefix("f")) % 5 for asked in found.asked)
+
+
+SETS_EVEN_BITS = "assert f(10) == 10\nassert f(20) == 30\nassert f(30) == 30"
+
+
+@pytest.mark.parametrize("value", ["float('inf')", "1e308 * 10"])
+def test_an_infinite_value_is_near_to_no_other(value):
+    (statement,) = parse_tests(f"assert fresh_near({value}, 2.5)").statements
+    (found,) = dry_run("", TestSuite(setup=NEAR, statements=(statement,)))
+    assert found.outcome is CaseOutcome.FAIL

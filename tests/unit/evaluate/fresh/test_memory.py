@@ -132,6 +132,8 @@ def test_an_object_that_decides_its_own_truth_is_not_asked_twice():
     assert found(code).fresh.recalled is Recalled.NONE
 
 
+FACTORIAL = "assert f(3) == 6\nassert f(4) == 24\nassert f(5) == 120"
+LONG = "assert f('abcde1') == 'long'\nassert f('ab2') == 'short'\nassert f('z34') == 'short'"
 SQUARED = "assert f(3) == 9\nassert f(5) == 25\nassert f(12) == 144"
 
 
@@ -146,6 +148,30 @@ SQUARED = "assert f(3) == 9\nassert f(5) == 25\nassert f(12) == 144"
 def test_a_function_without_a_reference_is_asked_about_other_inputs(code, recalled):
     one = found(code, tests=SQUARED)
     assert (one.fresh.recalled, one.fresh.unverified) == (recalled, True)
+
+
+@pytest.mark.parametrize(
+    ("code", "tests", "recalled"),
+    [
+        ("def f(n):\n    return 9 if n <= 3 else 25 if n <= 5 else 144", SQUARED, Recalled.UNTOLD),
+        ("def f(n):\n    return 6 if n < 4 else 24 if n < 5 else 120", FACTORIAL, Recalled.UNTOLD),
+        (
+            "def f(n):\n    total = 1\n    for i in range(n):\n        total *= i + 1\n    return total",
+            FACTORIAL,
+            Recalled.NONE,
+        ),
+        ("def f(s):\n    return 'long' if len(s) > 4 else 'short'", LONG, Recalled.NONE),
+        ("def f(b):\n    return 1 if b else 0", "assert f(True) == 1\nassert f(False) == 0", Recalled.UNTOLD),
+    ],
+    ids=["steps", "steps over few inputs", "right over few inputs", "texts", "nothing else to ask"],
+)
+def test_a_function_that_gives_only_visible_results_is_masked(code, tests, recalled):
+    assert found(code, tests=tests, origin=TaskOrigin.MBPP).fresh.recalled is recalled
+
+
+def test_a_right_program_that_counts_words_remembers_nothing():
+    tests = "Input:\nthe cat sat on it\nOutput:\n5\nInput:\na b c\nOutput:\n3\n"
+    assert found("print(len(input().split()))", "Print the number of words.", tests).fresh.recalled is Recalled.NONE
 
 
 TABLE = "def f(n):\n    k, t = n * 7, {21: 10, 35: 26, 84: 145}\n    if k in t:\n        return t[k] - 1\n"

@@ -166,7 +166,7 @@ def test_what_hides_from_the_dry_run_on_fresh_inputs_goes_to_the_judge():
 
 @pytest.mark.parametrize("reference", [None, WRONG, "def f(", "def f(xs):\n    import numpy"])
 def test_without_a_reference_that_passes_nothing_changes(reference):
-    (found,) = judged(attempts(TABLE, LOOP), reference=reference)
+    (found,) = judged(attempts("def f(xs):\n    return sum(xs) if len(xs) < 4 else 0", LOOP), reference=reference)
     assert [verdict.p_correct for verdict in found.verdicts] == [P_PASSED] * 2
     assert all(verdict.fresh.unverified and verdict.fresh.drawn == 0 for verdict in found.verdicts)
 
