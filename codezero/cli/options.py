@@ -70,7 +70,10 @@ def duration(text: str) -> float:
 
 
 def path(text: str) -> Path:
-    """Returns a path in which a leading `~` is resolved. Raises ArgumentTypeError: there is no such home."""
+    """Returns a path in which a leading `~` is resolved. Raises ArgumentTypeError: there is no such home, or nothing,
+    as where a variable is not set."""
+    if not text:
+        raise argparse.ArgumentTypeError("the path is empty: leave the option out, or give a file or folder")
     try:
         return Path(text).expanduser()
     except RuntimeError as error:

@@ -58,8 +58,8 @@ class ServedWeights:
         """The size of the largest file that can be of use."""
 
     def take_over(self, file: Path) -> None:
-        """Makes the file's weights those in use. Raises TransferError: it is damaged or not for this model, and nothing
-        has changed; OSError: it cannot be read."""
+        """Makes the file's weights those in use. Raises TransferError: it is damaged, and nothing has changed, or not
+        for this model; OSError: it cannot be read."""
         with _opened(file, self.most_bytes) as (facts, parts):
             if facts.kind == "delta":
                 self._change(facts, parts)

@@ -37,7 +37,7 @@ ARRAY_METHODS: dict[str, Callable[..., Any]] = {
     "extend": _extend,
     "fromlist": _extend,
     "tolist": to_list,
-    **{name: moving(getattr(array, name)) for name in ("count", "index", "insert", "pop", "remove", "reverse")},
+    **{name: moving(getattr(array, name), 8) for name in ("count", "index", "insert", "pop", "remove", "reverse")},
 }
 ARRAY: dict[str, Any] = {"array": TypeValue(array, _array)}
 

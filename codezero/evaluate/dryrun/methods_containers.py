@@ -47,11 +47,11 @@ def _sort(value: list[Any], /, *, key: Any = None, reverse: Any = False) -> None
         value[:] = items
 
 
-def moving(method: Method) -> Method:
-    """Wraps a method that may move or traverse all items without comparing them."""
+def moving(method: Method, item_cost: int = 4) -> Method:
+    """Wraps a method that may move or traverse all items without comparing them, at `item_cost` steps each."""
 
     def call(value: Any, /, *args: Any) -> Any:
-        meter.work(len(value) << 3)
+        meter.work(len(value) * item_cost)
         return method(value, *args)
 
     return call

@@ -213,5 +213,5 @@ BYTEARRAY_METHODS: dict[str, Method] = {
     "clear": bytearray.clear,
     "copy": _linear(bytearray.copy),
     "extend": _extend,
-    **{name: moving(getattr(bytearray, name)) for name in ("insert", "pop", "remove", "reverse")},
+    **{name: moving(getattr(bytearray, name), 1) for name in ("insert", "pop", "remove", "reverse")},
 }

@@ -74,8 +74,8 @@ def draw(
     if tests.varied or not tests:
         return tests
     shown = values_of(reference, suite, [form.asked(one) for one in inputs], _budget(ends, len(inputs)))
-    one_result = len({repr(result) for result in (*shown.values(), results[tests.asked[0]])}) == 1
-    return replace(tests, one_result=one_result)
+    is_one = len(shown) == len(inputs) and all(one == results[tests.asked[0]] for one in shown.values())
+    return replace(tests, one_result=is_one)
 
 
 def _proven(suite: TestSuite, reference: str, form: Form, results: Mapping[str, Any], ends: float) -> FreshTests:
@@ -87,7 +87,7 @@ def _proven(suite: TestSuite, reference: str, form: Form, results: Mapping[str, 
     return FreshTests(
         suite=TestSuite(setup=setup, statements=tuple(statement for _, statement in passed)),
         asked=tuple(asked for asked, _ in passed),
-        varied=len({repr(results[asked]) for asked, _ in passed}) > 1,
+        varied=any(results[asked] != results[passed[0][0]] for asked, _ in passed),
     )
 
 

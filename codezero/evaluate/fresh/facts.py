@@ -12,6 +12,8 @@ Fact = Callable[[Any], bool]
 
 _MAX_TEXT = 400
 """The first characters of a text whose pairs and runs are compared."""
+_SMALL = 10
+"""Of smaller numbers so many are primes, squares and powers of two that some are just these by chance."""
 _ODD_SIZES = 3
 """The fewest different integers for which it counts as a fact, not as chance, that all are even, squares and the
 like."""
@@ -29,12 +31,14 @@ _OF_NUMBERS: tuple[Fact, ...] = (
     lambda n: n != 0,
 )
 _OF_MANY_INTEGERS: tuple[Fact, ...] = (
-    lambda n: n % 2 == 0,
-    lambda n: n % 2 == 1,
-    lambda n: n % 5 == 0,
     _square,
     lambda n: n > 0 and n & (n - 1) == 0,
     lambda n: n > 1 and all(n % d for d in range(2, min(math.isqrt(max(n, 0)), 1000) + 1)),
+)
+_BY_CHANCE: tuple[Fact, ...] = (
+    lambda n: n % 2 == 0,
+    lambda n: n % 2 == 1,
+    lambda n: n % 5 == 0,
     lambda n: str(n) == str(n)[::-1],
     lambda n: len(set(str(n))) == len(str(n)),
     lambda n: "0" not in str(n),
@@ -192,14 +196,18 @@ def limits_of(numbers: Sequence[Any], is_wide: bool = False) -> tuple[Any, Any]:
 
 def facts_of(values: Sequence[Any], is_wide: bool = False) -> list[Fact]:
     """Returns the facts that hold for all the values, which are of one type, and must hold for a mutant. If `is_wide`,
-    those of integers that may well hold by chance, such as that all are odd, are left out."""
+    those of integers that often hold by chance, such as that all are odd, are left out."""
     first = values[0]
     if isinstance(first, bool) or first is None:
         return []
     if isinstance(first, int | float):
         low, high = limits_of(values, is_wide)
-        is_odd = isinstance(first, int) and len(set(values)) >= _ODD_SIZES and not is_wide
-        many = _OF_MANY_INTEGERS if is_odd else ()
+        many: tuple[Fact, ...] = ()
+        if isinstance(first, int) and len(set(values)) >= _ODD_SIZES:
+            if not is_wide:
+                many = (*_OF_MANY_INTEGERS, *_BY_CHANCE)
+            elif max(map(abs, values)) >= _SMALL:
+                many = _OF_MANY_INTEGERS
         given: list[Fact] = [lambda n: low <= n <= high]
         if isinstance(first, float):
             places = max(len(repr(value).partition(".")[2]) for value in values)

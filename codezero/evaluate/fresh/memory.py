@@ -29,29 +29,21 @@ _GUESSED = ("0", "1", "-1")
 def memory_of(code: str, examples: Sequence[StdinExample], question: str, seed: bytes, seconds: float) -> Recalled:
     """Returns whether a program that passes the examples seems to contain their answers, after at most `seconds` of
     processor time."""
-    ends, found, shown = process_time() + seconds, set[Recalled](), examples[:MAX_EXAMPLES]
-    for left, one in zip(range(len(shown), 0, -1), shown, strict=True):
+    ends, found = process_time() + seconds, set[Recalled]()
+    for left, one in zip(range(min(len(examples), MAX_EXAMPLES), 0, -1), examples, strict=False):
         is_known = partial(is_said, question=question, examples=examples)
-        others = [written(other.given) for other in shown if other.expected.split() != one.expected.split()]
-        found.add(_of_example(code, one, others, question, seed, (ends - process_time()) / left, is_known))
+        found.add(_of_example(code, one, question, seed, (ends - process_time()) / left, is_known))
     return next((one for one in (Recalled.TABLE, Recalled.UNTOLD, Recalled.NONE) if one in found), Recalled.UNTRIED)
 
 
 def _of_example(
-    code: str,
-    example: StdinExample,
-    others: Sequence[str],
-    question: str,
-    seed: bytes,
-    seconds: float,
-    is_known: Callable[[str], bool],
+    code: str, example: StdinExample, question: str, seed: bytes, seconds: float, is_known: Callable[[str], bool]
 ) -> Recalled:
-    """Returns what `memory_of` does, of one example; `others` are the inputs of examples with other answers."""
     words = _words_of(question, example)
-    made = inputs_like(example.given, NUM_INPUTS, random.Random(seed + example.given.encode()), words)
-    if len(made) < MIN_WALKED:
+    others = inputs_like(example.given, NUM_INPUTS, random.Random(seed + example.given.encode()), words)
+    if len(others) < MIN_WALKED:
         return Recalled.UNTRIED
-    inputs = [written(example.given), *others, *made]
+    inputs = [written(example.given), *others]
     seen = watched(code, inputs, Budget(steps=STEPS, total_seconds=max(seconds, 0.0)))
     walked = [one for one in seen[1:] if one.outcome is CaseOutcome.PASS]
     answer = example.expected.split()

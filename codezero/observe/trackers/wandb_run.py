@@ -26,9 +26,8 @@ def main() -> None:
         waiting.put(json.loads(line))
     waiting.put(None)
     worker.join(begin["finish_s"])
-    os._exit(
-        int(worker.is_alive())
-    )  # skips the package's waits at exit; a service that still runs ends with this process
+    # It skips the package's waits at exit. A service that still runs ends with this process.
+    os._exit(int(worker.is_alive()))
 
 
 def _follow(begin: dict[str, Any], waiting: queue.Queue[dict[str, Any] | None], told: Any) -> None:

@@ -305,3 +305,13 @@ def test_the_port_of_the_sign_in_app_is_not_left_to_chance(capsys):
     with pytest.raises(SystemExit):
         main(["start", "--port-sign-in", "0"])
     assert "argument --port-sign-in: '0' is not a port: use 1 to 65535" in capsys.readouterr().err
+
+
+def test_a_path_of_the_command_line_may_begin_with_a_tilde_and_is_not_empty(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("CODEZERO_WALLET_PASSPHRASE", "a long enough passphrase")
+    assert main(["wallet", "create", "--keystore=~/w.json"]) == 0
+    assert (tmp_path / "w.json").exists()
+    with pytest.raises(SystemExit):
+        main(["report", "--out", ""])
+    assert "the path is empty" in capsys.readouterr().err

@@ -141,3 +141,11 @@ def test_an_infinite_value_is_near_to_no_other(value):
     (statement,) = parse_tests(f"assert fresh_near({value}, 2.5)").statements
     (found,) = dry_run("", TestSuite(setup=NEAR, statements=(statement,)))
     assert found.outcome is CaseOutcome.FAIL
+
+
+def test_what_holds_by_more_than_chance_stays_where_few_inputs_have_it():
+    tests = "assert f(8) == 3\nassert f(32) == 5\nassert f(128) == 7"
+    found = drawn("def f(n):\n    return n.bit_length() - 1", tests, count=16)
+    inputs = [ast.literal_eval(asked.removeprefix("f")) for asked in found.asked]
+    assert inputs
+    assert not [n for n in inputs if n & (n - 1)]

@@ -41,10 +41,12 @@ def test_every_class_has_variants_that_differ():
         assert len({memorised(name, rows, variant) for variant in range(VARIANTS)}) == VARIANTS == len(RULES)
 
 
+@pytest.mark.parametrize("rows", [[("3\n1 2 4\n", "21\n")], [("3\n1 2 4\n", "21\n"), ("2\n5 7\n", "74\n")]], ids=len)
 @pytest.mark.parametrize("name", CLASSES)
-def test_a_program_that_remembers_its_example_is_not_taken_for_right(name):
+def test_a_program_that_remembers_its_examples_is_not_taken_for_right(name, rows):
     variant = sum(map(ord, name)) % VARIANTS
-    one = found(memorised(name, [("3\n1 2 4\n", "21\n")], variant))
+    tests = "".join(f"Input:\n{given}Output:\n{expected}" for given, expected in rows)
+    one = found(memorised(name, rows, variant), tests=tests)
     assert not one.settled(fatal_rules=True) or one.fresh.p_right == P_FRESH_DOUBTFUL
 
 
@@ -100,6 +102,13 @@ def test_nothing_is_looked_for_where_hidden_tests_are_at_hand_or_nothing_fresh_i
     assert found(table, num_fresh=0).fresh.recalled is Recalled.UNTRIED
 
 
+def test_hidden_tests_with_both_answers_tell_right_from_constant():
+    hidden = "Input:\n16\nOutput:\nYES\nInput:\n15\nOutput:\nNO\n"
+    shown = "Input:\n9\nOutput:\nYES\nInput:\n8\nOutput:\nNO\n"
+    one = found(SQUARE, ASKED, shown, more_tests=hidden)
+    assert (one.settled(fatal_rules=True), one.fresh.p_right, one.fresh.unverified) == (True, None, False)
+
+
 def test_a_hidden_test_with_the_answer_of_the_example_tells_nothing_of_a_constant():
     hidden = "Input:\n16\nOutput:\nYES\n"
     one = found("n = input()\nprint('YES' if n else 'NO')", ASKED, "Input:\n9\nOutput:\nYES\n", more_tests=hidden)
@@ -114,6 +123,7 @@ def test_a_hidden_test_with_the_answer_of_the_example_tells_nothing_of_a_constan
         ("def f(n):\n    return n % 2 == 1", None, Recalled.NONE),
         ("def f(n):\n    return n == n", "def f(n):\n    return n > 0", Recalled.UNTOLD),
         ("def f(n):\n    return n > 0", "def f(n):\n    return n >= 1", Recalled.UNTOLD),
+        ("def f(n):\n    return True", "def f(n):\n    return True if n % 2 else 1", Recalled.UNTOLD),
         ("def f(n):\n    return n % 2 == 1", "def f(n):\n    return n & 1 > 0", Recalled.UNTRIED),
     ],
 )
