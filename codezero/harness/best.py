@@ -17,6 +17,9 @@ from codezero.verifier.jobs import Tried, ask_to_try
 from codezero.verifier.write import Subject, write_cases
 from codezero.workers import Death, Workers
 
+NUM_INPUTS = 16
+"""The most inputs on which solutions are compared for `agreement`."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranked:
@@ -111,5 +114,5 @@ class Chooser:
 
     def _try(self, read: _Read, cases: tuple[str, ...]) -> Tried | None:
         """Returns the results of the dry runs; None if these texts end the worker."""
-        tried = ask_to_try(self._workers, read.problem.task, cases, read.programs)
+        tried = ask_to_try(self._workers, read.problem.task, cases, read.programs, NUM_INPUTS)
         return None if isinstance(tried, Death) else tried

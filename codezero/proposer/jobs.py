@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from codezero.types import CaseOutcome, CaseResult
 from codezero.workers import Death, Job, Workers
 
-READING_S, SETTLING_S = 3.0, 12.0
-"""The limits of the jobs in processor seconds: for texts of 2,000 characters, and for two dry runs of 4 s."""
+READING_S, SETTLING_S = 3.0, 16.0
+"""The limits of the jobs in processor seconds: for texts of 2,000 characters, and for three dry runs of 4 s."""
 
 
 WHY_NOT = Job("why_not", tuple[str, str], str)

@@ -96,10 +96,11 @@ class ProposalLearner:
         Rejected drafts are kept as well, since a group of only these teaches nothing. Drafts of an update that was
         skipped are not used again, since they would make the next one fail too. Raises what `Learner.step` raises.
         """
-        success = {proposal.proposal_id: proposal.success for proposal in judged}
+        heard = {proposal.proposal_id: proposal for proposal in judged}
         for draft in self._kept:
-            if draft.reward is None and draft.sample.proposal_id in success:
-                draft.reward = learnability(success[draft.sample.proposal_id])
+            if draft.reward is None and (found := heard.get(draft.sample.proposal_id or "")):
+                # Where strong solvers always succeed and weak ones never do, it teaches none of them.
+                draft.reward = learnability(found.success) if found.differed else 0.0
         oldest = self._learner.policy_version - MAX_LAG
         self._kept = [draft for draft in self._kept if draft.policy_version >= oldest]
         rewarded: dict[int, list[tuple[_Kept, float]]] = {}

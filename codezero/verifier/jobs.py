@@ -26,6 +26,8 @@ class Trial(Struct, array_like=True, frozen=True, kw_only=True):
     programs: tuple[str, ...]
     seconds: float
     """Processor seconds for all dry runs."""
+    num_inputs: int = 0
+    """The most inputs like the shown ones on which the programs give their values."""
 
 
 class TriedProgram(Struct, array_like=True, frozen=True, kw_only=True):
@@ -57,9 +59,11 @@ class Tried(Struct, array_like=True, frozen=True, kw_only=True):
 TRY_CASES = Job("try_cases", Trial, Tried)
 
 
-def ask_to_try(workers: Workers, task: Task, cases: Sequence[str], programs: Sequence[str]) -> Tried | Death:
-    """Returns the results of the solutions on the cases, or the death of the worker that read these texts. Raises
-    WorkerError."""
+def ask_to_try(
+    workers: Workers, task: Task, cases: Sequence[str], programs: Sequence[str], num_inputs: int = 0
+) -> Tried | Death:
+    """Returns the results of the solutions on the cases, and on at most `num_inputs` inputs like the shown ones, or the
+    death of the worker that read these texts. Raises WorkerError."""
     seconds = SECONDS * max(len(programs), 1)
     trial = Trial(
         origin=task.origin,
@@ -68,5 +72,6 @@ def ask_to_try(workers: Workers, task: Task, cases: Sequence[str], programs: Seq
         cases=tuple(cases),
         programs=tuple(programs),
         seconds=seconds,
+        num_inputs=num_inputs,
     )
     return workers.ask(TRY_CASES, trial, seconds + SECONDS)

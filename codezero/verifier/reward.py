@@ -93,7 +93,6 @@ def _passes(outcomes: Outcomes) -> bool | None:
 
 
 def _share_rejected(wrong: Sequence[Outcomes]) -> float:
-    """Returns the share of wrong candidates that fail a case, of those whose results are known; the candidate that the
-    writer has seen is one of them."""
-    told = [passes for passes in map(_passes, wrong) if passes is not None]
-    return told.count(False) / len(told)
+    """Returns the share of wrong candidates that fail a case. Those whose results are not known count among the
+    others, so that cases which nothing can follow earn no more; the candidate that the writer has seen fails one."""
+    return sum(_passes(one) is False for one in wrong) / len(wrong)

@@ -18,8 +18,6 @@ from codezero.tasks.testcases import UNPARSEABLE, Statement, TestSuite, parse_so
 from codezero.types import CaseOutcome
 from codezero.verifier.jobs import Trial, Tried, TriedProgram
 
-NUM_INPUTS = 16
-"""The most inputs like the shown ones."""
 INPUTS_SHARE = 0.2
 """The most of the time that finding these may take."""
 
@@ -32,11 +30,12 @@ def try_cases(asked: Trial) -> Tried:
     names = wanted.functions.keys()
     known = [given for one in shown.statements for given in _inputs(one.source, names)]
     given = [_input(case, names) for case in asked.cases]
-    fit = tuple(one is not None and one not in known for one in given)
+    fit = tuple(one is not None and one not in known and _is_like(one, known) for one in given)
     kept = [case for case, is_one in zip(asked.cases, fit, strict=True) if is_one]
     kept_inputs = [one for one, is_one in zip(given, fit, strict=True) if is_one]
     written = TestSuite(setup=suite.setup, statements=tuple(Statement(source=case) for case in kept))
-    inputs = asked_like(shown, names, seed=asked.tests.encode(), count=NUM_INPUTS, seconds=INPUTS_SHARE * asked.seconds)
+    seed, count, seconds = asked.tests.encode(), asked.num_inputs, INPUTS_SHARE * asked.seconds
+    inputs = asked_like(shown, names, seed=seed, count=count, seconds=seconds) if count else []
     found = []
     for number, code in enumerate(asked.programs):
         share = share_of(ends - process_time(), len(asked.programs) - number)
@@ -79,6 +78,14 @@ def _input(case: str, names: AbstractSet[str]) -> tuple[Any, ...] | None:
     if not (is_asked and is_written and isinstance(test.ops[0], ast.Eq | ast.Is)):
         return None
     return _literals(test.left.args)
+
+
+def _is_like(given: tuple[Any, ...], known: Sequence[tuple[Any, ...]]) -> bool:
+    """Returns whether each argument is of a type that a shown one has in its place; integers and floats are of one.
+    Another type, such as a tuple for a list, mostly has a result that is shown already, and refuses right programs."""
+    kinds = [[float if type(value) is int else type(value) for value in one] for one in (given, *known)]
+    shown = [kind for kind in kinds[1:] if len(kind) == len(given)]
+    return not shown or all(kind in {one[place] for one in shown} for place, kind in enumerate(kinds[0]))
 
 
 def _inputs(source: str, names: AbstractSet[str]) -> list[tuple[Any, ...]]:

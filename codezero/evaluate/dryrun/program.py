@@ -31,8 +31,8 @@ def unknown(reason: str) -> CaseResult:
 
 
 def short(reason: str) -> str:
-    """Returns a reason in one line of bounded length."""
-    reason = " ".join(reason[: 10 * _MAX_REASON].split())
+    """Returns a reason in one line of bounded length, which can be encoded."""
+    reason = " ".join(reason[: 10 * _MAX_REASON].split()).encode("utf-8", "backslashreplace").decode()
     return reason if len(reason) <= _MAX_REASON else reason[:_MAX_REASON] + "..."
 
 

@@ -34,6 +34,14 @@ def test_a_sound_draft_becomes_a_proposal(checker):
     assert checker().check(draft()) == expected
 
 
+def test_corrected_tests_are_checked_like_given_ones(checker):
+    given = "assert add_one(1) == 3\nassert add_one(5) == 4"
+    link = "def add_one(x):\n    return 'see https://example.org/' + str(x)"
+    assert checker(Reference.dry_run).check(draft(given, link)) == "unsafe"
+    found = checker(Reference.dry_run).check(draft(given, "def add_one(x):\n    return x + 1.5"))
+    assert found.tests == "assert abs(add_one(1) - 2.5) < 1e-06\nassert abs(add_one(5) - 6.5) < 1e-06"
+
+
 def test_what_cannot_be_read_is_no_proposal(checker):
     assert checker().check(Draft(level=3, raw="raw", answer=None)) == "unreadable"
 

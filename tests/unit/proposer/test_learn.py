@@ -31,9 +31,9 @@ def sample(proposal_id, level=2, prompt_ids=(1, 2, 3), completion_ids=(40, 41, 2
     return Sample(level=level, tokens=tokens, proposal_id=proposal_id)
 
 
-def judged(proposal_id, success, level=2):
+def judged(proposal_id, success, level=2, differed=True):
     return JudgedProposal(
-        proposal_id=proposal_id, level=level, success=success, reward=success, differed=True, num_peers=1
+        proposal_id=proposal_id, level=level, success=success, reward=success, differed=differed, num_peers=1
     )
 
 
@@ -61,6 +61,13 @@ def test_drafts_of_a_level_are_compared_whatever_their_prompts():
     assert [r.tokens.prompt_ids for r in groups[0].group.rollouts] == [(1, 2, 3), (9, 8), (1, 2, 3)]
     assert lesson.reward_mean == pytest.approx((1.0 + 0.0 - 0.5 + 0.75 - 0.5) / 5)
     assert lesson.update.loss == 0.5
+
+
+def test_a_problem_that_some_always_solve_and_others_never_earns_nothing():
+    pupil, learner = school()
+    pupil.keep([sample("a"), sample("b")])
+    pupil.learn([judged("a", 0.5), judged("b", 0.5, differed=False)])
+    assert rewards(learner.steps[0]) == [[1.0, 0.0]]
 
 
 def test_drafts_wait_for_feedback_and_for_company_and_are_trained_on_once():

@@ -102,6 +102,11 @@ def test_settled_are_tests_that_pass_or_were_corrected(workers):
     assert check.settle("", TESTS) == (TESTS, "no_reference")
 
 
+def test_results_that_the_solution_does_not_give_again_are_not_published(workers):
+    counts, tests = "def f(x, seen=[]):\n    seen.append(x)\n    return len(seen)", "assert f(5) == 5\nassert f(7) == 8"
+    assert ReferenceCheck(Reference.dry_run, workers, never).settle(counts, tests) == (tests, "reference_fails")
+
+
 def test_where_solutions_are_run_nothing_is_corrected(workers):
     check = ReferenceCheck(Reference.sandbox, workers, lambda line: None)
     assert check.settle(RIGHT, "assert f(1) == 3\nassert f(2) == 3")[1] == "reference_fails"

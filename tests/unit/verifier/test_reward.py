@@ -83,8 +83,8 @@ def test_a_failed_case_decides_whatever_the_other_would_do():
     assert rewards(False, candidate=(U, F), wrong=[(U, F)]) == 1.0
 
 
-def test_wrong_candidates_of_which_nothing_is_known_do_not_count():
-    assert rewards(False, candidate=(F, P), wrong=[(F, P), (U, P), (P, P)]) == 0.75
+def test_wrong_candidates_of_which_nothing_is_known_are_not_rejected():
+    assert rewards(False, candidate=(F, P), wrong=[(F, P), (U, P), (P, P), (P, P)]) == 0.625
 
 
 def test_nothing_earns_more_than_one_or_less_than_nothing():

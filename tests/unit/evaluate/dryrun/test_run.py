@@ -496,3 +496,8 @@ def test_only_programs_are_run_as_the_main_module():
 def test_a_variable_that_tests_assign_anew_has_its_last_value():
     tests = "x = 1\nassert f(x) == 2\nx = 2\nassert f(x) == 3\nassert f(x) == 3\nassert x == 1"
     assert outcomes("def f(x):\n    return x + 1", tests) == [PASS, PASS, PASS, FAIL]
+
+
+def test_a_text_that_cannot_be_encoded_is_told_of_in_one_that_can():
+    (found,) = dry_run("def f(x):\n    raise ValueError('\\ud800')", parse_tests("assert f(1) == 1"))
+    assert (found.outcome, found.reason.encode()) == (CaseOutcome.FAIL, b"ValueError: \\ud800")
