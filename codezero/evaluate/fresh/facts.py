@@ -13,7 +13,7 @@ Fact = Callable[[Any], bool]
 _MAX_TEXT = 400
 """The first characters of a text whose pairs and runs are compared."""
 _SMALL = 10
-"""Of smaller numbers so many are primes, squares and powers of two that some are just these by chance."""
+"""The least number that is no prime, square or power of two by chance: most smaller ones are one of these."""
 _ODD_SIZES = 3
 """The fewest different integers for which it counts as a fact, not as chance, that all are even, squares and the
 like."""

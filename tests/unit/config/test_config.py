@@ -221,6 +221,14 @@ def test_a_path_means_itself_whatever_hydra_would_make_of_it(path):
     assert load_config([f"ledger.path={path}"]).ledger.path == path
 
 
+def test_settings_without_a_value_take_texts():
+    """`load_config` quotes what is given for them."""
+    empty = [key for key, value in by_key(NodeConfig()).items() if value is None]
+    for key in empty:
+        assert by_key(load_config([f"{key}=2026_11_25"]))[key] == "2026_11_25"
+    assert empty
+
+
 @pytest.mark.parametrize(
     "settings",
     [

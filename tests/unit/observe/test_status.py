@@ -1,5 +1,7 @@
 import dataclasses
 import json
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,24 @@ def test_the_last_of_many_changes_reaches_the_file_while_the_node_runs(tmp_path,
         for stage in ("draw", "solve", "exchange", "score"):
             file.stage(stage)
         wait_until(lambda: read_status(tmp_path).stage == "score")
+
+
+def test_a_disk_that_stalls_at_the_end_does_not_hide_how_the_node_ended(tmp_path, monkeypatch):
+    stalled, write = threading.Event(), status_module.replace_file
+
+    def replace_file(path, content):
+        if threading.current_thread() is not threading.main_thread():
+            stalled.set()
+            time.sleep(0.5)  # longer than the end waits for this thread
+        write(path, content)
+
+    with StatusFile(tmp_path, new_status("solver", tmp_path, tmp_path)) as file:
+        monkeypatch.setattr(status_module, "replace_file", replace_file)
+        monkeypatch.setattr(status_module, "WRITE_S", -0.9)
+        file.stage("solve")
+        assert stalled.wait(60)
+    time.sleep(1.0)
+    assert read_status(tmp_path).ended == "stopped"
 
 
 def test_a_folder_that_cannot_be_written_is_warned_of_once_and_stops_nothing(tmp_path, caplog):

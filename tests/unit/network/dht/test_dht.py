@@ -310,6 +310,22 @@ def test_forty_nodes_find_the_same_replicas(address):
     run(scenario)
 
 
+def test_nodes_may_be_counted_while_another_thread_adds_one():
+    async def scenario():
+        (alice,) = await MemoryNetwork().swarm("alice")
+        known = alice._protocol.routing_table.uid_to_peer_id
+
+        class Joining:
+            def to_base58(self):
+                known[DHTID.generate()] = self
+                return "bob"
+
+        known[DHTID.generate()] = Joining()
+        assert alice.neighbours() == ["bob"]
+
+    run(scenario)
+
+
 def test_nodes_that_have_gone_are_forgotten_and_not_asked_again_at_once():
     async def scenario():
         network = MemoryNetwork()
