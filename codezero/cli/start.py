@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codezero.cli.options import MAX_PORT, Commands, add_command, number
-from codezero.cli.swarm import add_gpus_option, add_up_options, num_nodes
+from codezero.cli.swarm import add_gpus_option, add_up_options, up_options
 from codezero.config.checkout import START
 
 if TYPE_CHECKING:
@@ -61,7 +61,6 @@ def add_commands(commands: Commands) -> None:
 def _start(options: argparse.Namespace) -> int:
     from codezero.launch.choices import Options, SignIn
     from codezero.launch.start import StartOptions, start
-    from codezero.launch.swarm_settings import UpOptions
 
     asked = Options(
         way=_way(options),
@@ -76,20 +75,10 @@ def _start(options: argparse.Namespace) -> int:
         assume_defaults=options.yes,
         settings=options.settings,
     )
-    own = UpOptions(
-        nodes=num_nodes(options),
-        gpus=options.gpus,
-        proposers=options.proposers,
-        with_verifier=options.with_verifier,
-        rounds=options.rounds or 0,
-        folder=options.folder or Path("swarms/home"),
-        port=options.port,
-        announce=options.announce,
-    )
     return start(
         StartOptions(
             asked=asked,
-            own=own,
+            own=up_options(options, options.folder or Path("swarms/home")),
             gpu_folder=options.folder or Path("gpus"),
             org_id=options.org_id,
             port_sign_in=options.port_sign_in,

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from codezero.cli.options import Commands, add_command, add_group, add_stop_with_parent, path, port
+
+if TYPE_CHECKING:
+    from codezero.launch.swarm_settings import UpOptions
 
 _FOLDER = "swarms/home"
 _EXAMPLES = """\
@@ -89,38 +95,36 @@ def add_up_options(
     )
 
 
-def num_nodes(options: argparse.Namespace) -> int:
-    """Returns the value of --nodes; 0 without the option. Raises ConfigError: it is below 1."""
-    from codezero.errors import ConfigError
-
-    if options.nodes is not None and options.nodes < 1:
-        raise ConfigError(f"--nodes {options.nodes} is not possible: use 1 or more")
-    return options.nodes or 0
-
-
 def add_gpus_option(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
     """Adds the option --gpus, of `swarm up` and of a start."""
     text = "GPUs to divide nodes among: all (default where there are several), or 0,1,..."
     parser.add_argument("--gpus", default="", metavar="LIST", help=text)
 
 
-def _up(options: argparse.Namespace) -> int:
+def up_options(options: argparse.Namespace, folder: Path, settings: Sequence[str] = ()) -> UpOptions:
+    """Returns what `add_up_options` and `add_gpus_option` have read. Raises ConfigError: --nodes is below 1."""
+    from codezero.errors import ConfigError
     from codezero.launch.swarm_settings import UpOptions
+
+    if options.nodes is not None and options.nodes < 1:
+        raise ConfigError(f"--nodes {options.nodes} is not possible: use 1 or more")
+    return UpOptions(
+        nodes=options.nodes or 0,
+        gpus=options.gpus,
+        proposers=options.proposers,
+        with_verifier=options.with_verifier,
+        rounds=options.rounds or 0,
+        folder=folder,
+        port=options.port,
+        announce=options.announce,
+        settings=settings,
+    )
+
+
+def _up(options: argparse.Namespace) -> int:
     from codezero.launch.up import up
 
-    return up(
-        UpOptions(
-            nodes=num_nodes(options),
-            gpus=options.gpus,
-            proposers=options.proposers,
-            with_verifier=options.with_verifier,
-            rounds=options.rounds,
-            folder=options.folder,
-            port=options.port,
-            announce=options.announce,
-            settings=options.settings,
-        )
-    )
+    return up(up_options(options, options.folder, options.settings))
 
 
 def _invite(options: argparse.Namespace) -> None:
