@@ -100,7 +100,7 @@ class SwarmGossip:
             remember(self._known_groups, _fingerprint(group))
         # In another thread, since packing groups that are too large takes many tries, and this thread must answer.
         record, shared = await asyncio.to_thread(fit, partial(self._board.pack, round_id), groups)
-        too_large, patience = groups[len(shared) :], self._config.patience
+        too_large = groups[len(shared) :]
         if too_large:
             logger.warning(
                 "round %d: %d of %d groups are too large to be shared. Nothing has to be done: the node trains on them",
@@ -108,7 +108,7 @@ class SwarmGossip:
                 len(too_large),
                 len(groups),
             )
-        now = _Exchange(round_id, record, self._life_s(elapsed_s), patience * elapsed_s)
+        now = _Exchange(round_id, record, self._life_s(elapsed_s), self._config.patience * elapsed_s)
         while True:
             fresh = await self._watch(now)
             spoiled = await self._gather(now, fresh) if fresh else set()
