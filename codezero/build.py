@@ -16,7 +16,7 @@ from codezero.config.load import learning_settings, settings_of
 from codezero.identity import names
 from codezero.ledger.build import with_contract_bootnodes
 from codezero.network.join import Membership, join
-from codezero.observe.status import StatusFile, new_status
+from codezero.observe.status import STOPPED, StatusFile, new_status
 from codezero.observe.trackers.threads import TrackerThreads
 from codezero.observe.tracking import trackers
 from codezero.runtime import logs, state, system_info
@@ -94,6 +94,7 @@ def run(config: NodeConfig, role: str, make: Callable[[CommonParts], RunningNode
                 node.run()
         except KeyboardInterrupt:
             logger.info("stopped by a signal")
+        parts.status.update(ended=STOPPED)  # already here, as a part that is slow to close ends by force
         with unhurried():
             node.finish()
     return 0

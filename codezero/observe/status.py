@@ -88,7 +88,7 @@ class Status:
     planned_bytes: int = 0
     """The process's memory by plan, in bytes; 0 if not known, as on an NVIDIA GPU, where the GPU's own is planned."""
     ended: str = ""
-    """Description of how the node ended; empty while it runs, and after a kill."""
+    """Description of how the node ended, or is about to; empty while it runs, and after a kill."""
 
     @property
     def animal(self) -> str:
