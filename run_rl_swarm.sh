@@ -5,6 +5,7 @@
 #   ./run_rl_swarm.sh --local [--rounds N] [key=value ...]    train alone: no account, no hub, no chain
 #   ./run_rl_swarm.sh --nodes K [--rounds N] [key=value ...]  a swarm of your own: a bootnode, a proposer and K nodes
 #   ./run_rl_swarm.sh --join FILE [key=value ...]             join the swarm that a swarm file invites to
+#   ./run_rl_swarm.sh --join FILE --gpus 0,2                  on these GPUs, a node each; without --gpus on all
 #   ./run_rl_swarm.sh --testnet [--sign-in app|wallet]        the Gensyn testnet
 #   ./run_rl_swarm.sh [--rounds N] key=value ...              with the settings of configs/node.yaml
 #
@@ -18,7 +19,7 @@ source scripts/setup.sh
 
 for argument in "$@"; do
   case "$argument" in
-    -h | --help) sed -n '2,14s/^# \{0,1\}//p' run_rl_swarm.sh; exit 0 ;;
+    -h | --help) sed -n '2,15s/^# \{0,1\}//p' run_rl_swarm.sh; exit 0 ;;
     --help-all) set -- --help; break ;;
   esac
 done

@@ -24,5 +24,5 @@ def test_the_picture_is_what_the_view_shows(drawn):
 def test_the_picture_loads_nothing_and_shows_what_the_view_is_for(drawn):
     text = drawn.read_text(encoding="utf-8")
     assert re.findall(r"url\((?!#)|@import|@font-face|<script|href=", text) == []
-    for word in ("Round", "Reward", "higher&#160;is&#160;better", "pass@4", "tokens/s", "Memory", "Ledger", "Swarm"):
+    for word in ("Round", "Reward", "higher&#160;is&#160;better", "pass@8", "tokens/s", "Memory", "Ledger", "Swarm"):
         assert word in text, word
