@@ -64,10 +64,10 @@ def get_attribute(value: Any, name: str) -> Any:
     if kind is NamedTuple:
         return _of_named_tuple(value, name)
     if kind is Function:
-        if name == "__name__":
-            return value.code.name
         if name in value.attrs:
             return value.attrs[name]
+        if name == "__name__":
+            return value.code.name
     elif kind is Builtin and name == "__name__":
         return value.name
     elif kind is NamedTupleValue:

@@ -100,7 +100,7 @@ class Unit:
         """Returns a closure that reads a variable."""
         name = self.scope.mangled(name)
         if self.scope.kind == "class" and name in self.scope.slots:
-            fallback = self._load_from(self.scope.parent, 1, name)
+            fallback = self._load_global(name)  # not a variable of functions around the class
 
             def load_in_class(frame: Frame) -> Any:
                 namespace = frame[1]

@@ -84,7 +84,7 @@ class Super(Hidden):
 
 
 class Cached(Hidden):
-    """A function that caches its results, like `lru_cache` without a limit."""
+    """A function that caches its results, all of them: a limit of `lru_cache` would only have it called again."""
 
     __slots__ = ("function", "key", "results")
 

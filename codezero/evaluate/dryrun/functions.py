@@ -138,8 +138,7 @@ def _iter(value: Any, *sentinel: Any) -> Any:
     if type(value) is Iterating:
         return value
     if type(value) is Instance:
-        found = iter(value)
-        return found if type(found) is Iterating else Iterating(found, is_generator=False)
+        return value.iterator()
     return Iterating(charged(kept(value)), is_generator=False)
 
 

@@ -32,6 +32,8 @@ from codezero.evaluate.dryrun.values import Annotation, Builtin, Generic, Opaque
 
 def _copy(value: Any) -> Any:
     kind = type(value)
+    if kind in ATOMS or kind in (tuple, frozenset, range, NamedTupleValue) or _is_member(value):
+        return value
     if kind is Instance:
         _plainly_copied(value)
         meter.allocate(getsizeof(value.attrs))
@@ -41,9 +43,12 @@ def _copy(value: Any) -> Any:
     if kind in (list, set, deque) or kind in DICTS:
         meter.allocate(getsizeof(value))
         return value.copy()
-    if kind in ATOMS or kind in (tuple, frozenset, range, NamedTupleValue):
-        return value
     raise Unsupported("a copy of this value")
+
+
+def _is_member(value: Any) -> bool:
+    """Returns whether a value is a member of an enumeration, of which there are no copies."""
+    return type(value) is Instance and value.cls.members is not None
 
 
 def _plainly_copied(value: Instance) -> None:
@@ -59,7 +64,7 @@ def _deepcopy(value: Any, memo: Any = None) -> Any:
 def _copied(value: Any, memo: dict[int, Any]) -> Any:
     """Returns a deep copy; `memo` has the copies made so far by the id of the original."""
     kind = type(value)
-    if kind in ATOMS or kind is range:
+    if kind in ATOMS or kind is range or _is_member(value):
         return value
     if id(value) in memo:
         return memo[id(value)]

@@ -18,7 +18,7 @@ from codezero.evaluate.dryrun.objects import Instance
 from codezero.evaluate.dryrun.operators import BINARY, COMPARE
 from codezero.evaluate.dryrun.sorting import keys_of
 from codezero.evaluate.dryrun.type_values import type_of
-from codezero.evaluate.dryrun.values import Builtin, Function, Hidden, Iterating, TypeValue, charged
+from codezero.evaluate.dryrun.values import Builtin, Function, Hidden, Iterating, Opaque, TypeValue, charged
 
 _ADD = BINARY["Add"]
 
@@ -208,8 +208,12 @@ def _cmp_to_key(mycmp: Any) -> Builtin:
 
 def _wraps(wrapped: Any, /, *args: Any) -> Builtin:
     def copy_name(wrapper: Any, /) -> Any:
-        if type(wrapper) is Function and type(wrapped) is Function and not wrapper.code.fixed:
-            wrapper.attrs["__wrapped__"] = wrapped
+        if type(wrapper) is Function and not wrapper.code.fixed:
+            name: Any = Opaque("the name of a wrapped function")
+            if type(wrapped) is Function:
+                name = wrapped.attrs.get("__name__", wrapped.code.name)
+                wrapper.attrs["__wrapped__"] = wrapped
+            wrapper.attrs["__name__"] = name
         return wrapper
 
     return Builtin("wraps", copy_name)

@@ -36,8 +36,8 @@ def _to_bytes(value: int, length: Any = 1, byteorder: Any = "big", *, signed: An
 
 _INT: dict[str, Method] = {
     "bit_length": int.bit_length,
-    "bit_count": lambda value: bin(value).count("1"),
-    "conjugate": lambda value: +value,
+    "bit_count": int.bit_count,
+    "conjugate": int.conjugate,
     "to_bytes": _to_bytes,
 }
 
@@ -52,22 +52,13 @@ def _range_index(value: range, item: Any, /) -> int:
     return value.index(measured(item))  # the error has its text
 
 
-def _send(value: Iterating, item: Any, /) -> Any:
-    if not value.is_generator:
-        raise AttributeError("'iterator' object has no attribute 'send'")
-    return value.raw.send(item)  # type: ignore[attr-defined]
+def _of_generator(name: str) -> Method:
+    def call(value: Iterating, /, *args: Any) -> Any:
+        if not value.is_generator:
+            raise AttributeError(f"'iterator' object has no attribute '{name}'")
+        return getattr(value, name)(*map(throwable, args) if name == "throw" else args)
 
-
-def _throw(value: Iterating, error: Any, /) -> Any:
-    if not value.is_generator:
-        raise AttributeError("'iterator' object has no attribute 'throw'")
-    return value.raw.throw(throwable(error))  # type: ignore[attr-defined]
-
-
-def _close(value: Iterating) -> None:
-    if not value.is_generator:
-        raise AttributeError("'iterator' object has no attribute 'close'")
-    value.raw.close()  # type: ignore[attr-defined]
+    return call
 
 
 METHODS: dict[type, dict[str, Method]] = {
@@ -83,7 +74,7 @@ METHODS: dict[type, dict[str, Method]] = {
     },
     complex: {"conjugate": complex.conjugate},
     range: {"count": _range_count, "index": _range_index, **_INDEXED},
-    Iterating: {"__next__": next, "close": _close, "send": _send, "throw": _throw},
+    Iterating: {"__next__": next, **{name: _of_generator(name) for name in ("close", "send", "throw")}},
     Cached: {"cache_clear": lambda value: value.results.clear()},
     Decimal: DECIMAL_METHODS,
     Generator: RANDOM_METHODS,

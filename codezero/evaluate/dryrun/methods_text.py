@@ -8,7 +8,7 @@ from typing import Any
 from codezero.evaluate.dryrun.budget import Stop, meter
 from codezero.evaluate.dryrun.measure import item_bytes, to_list, type_name
 from codezero.evaluate.dryrun.methods_containers import moving
-from codezero.evaluate.dryrun.operators import search_cost
+from codezero.evaluate.dryrun.operators import PREPARED, search_cost
 from codezero.evaluate.dryrun.tables import table_cost
 from codezero.evaluate.dryrun.text import format_text
 
@@ -25,6 +25,8 @@ def _linear(method: Method) -> Method:
     return call
 
 
+_ANY = 1 << 62
+"""The length of any part: one that is compared whole at every position, however long."""
 _BREAKS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 
 
@@ -40,38 +42,48 @@ def _strip(method: Method) -> Method:
     def call(value: Any, /, *chars: Any) -> Any:
         meter.allocate(len(value) * item_bytes(value))
         for part in chars:
-            search_cost(value, part)
+            search_cost(value, part, longest=_ANY)
         return method(value, *chars)
 
     return call
 
 
-def _cut(method: Method) -> Method:
+def _cut(method: Method, longest: int = PREPARED) -> Method:
     """Wraps a method that finds a part and copies the text around it."""
 
     def call(value: Any, part: Any, /) -> Any:
-        search_cost(value, part)
+        search_cost(value, part, longest)
         meter.allocate(len(value) * item_bytes(value))
         return method(value, part)
 
     return call
 
 
-def _search(method: Method) -> Method:
+def _search(method: Method, longest: int = PREPARED) -> Method:
     def call(value: Any, /, *args: Any) -> Any:
-        parts = args[0] if args and type(args[0]) is tuple else args[:1]
-        for part in parts:
-            search_cost(value, part)
+        for part in args[:1]:
+            search_cost(value, part, longest)
         return method(value, *args)
 
     return call
 
 
-def _split(method: Method) -> Method:
+def _compare_end(method: Method) -> Method:
+    """Wraps a method that compares the beginning or the end of a text with a part, or with several."""
+
+    def call(value: Any, /, *args: Any) -> Any:
+        parts = args[0] if args and type(args[0]) is tuple else args[:1]
+        meter.work(sum(1 + (len(part) >> 4) for part in parts if type(part) in (str, bytes, bytearray)))
+        return method(value, *args)
+
+    return call
+
+
+def _split(method: Method, longest: int = PREPARED) -> Method:
     """Wraps a method that splits text; takes the keyword arguments `sep` and `maxsplit` too."""
 
     def call(value: Any, /, *args: Any, **kwargs: Any) -> Any:
-        search_cost(value, args[0] if args else kwargs.get("sep"))
+        search_cost(value, args[0] if args else kwargs.get("sep"), longest)
         meter.allocate(len(value) * 50)
         return method(value, *args, **kwargs)
 
@@ -152,17 +164,27 @@ _LINEAR = (
     "capitalize casefold isalnum isalpha isascii isdecimal isdigit isidentifier islower isnumeric isprintable isspace "
     "istitle isupper lower removeprefix removesuffix swapcase title upper"
 )
-_SEARCH = "count endswith find index rfind rindex startswith"
+
+
+def _searches(kind: type) -> dict[str, Method]:
+    """Returns the methods that search, of which those from the right compare long parts whole at every position."""
+    return {
+        **{name: _search(getattr(kind, name)) for name in ("count", "find", "index")},
+        **{name: _search(getattr(kind, name), _ANY) for name in ("rfind", "rindex")},
+        **{name: _compare_end(getattr(kind, name)) for name in ("startswith", "endswith")},
+    }
+
 
 STR_METHODS: dict[str, Method] = {
     **{name: _linear(getattr(str, name)) for name in _LINEAR.split()},
-    **{name: _search(getattr(str, name)) for name in _SEARCH.split()},
+    **_searches(str),
     **{name: _fill(getattr(str, name)) for name in ("center", "ljust", "rjust", "zfill")},
     **{name: _strip(getattr(str, name)) for name in ("strip", "lstrip", "rstrip")},
-    **{name: _cut(getattr(str, name)) for name in ("partition", "rpartition")},
+    "partition": _cut(str.partition),
+    "rpartition": _cut(str.rpartition, _ANY),
     "splitlines": _lines,
     "split": _split(str.split),
-    "rsplit": _split(str.rsplit),
+    "rsplit": _split(str.rsplit, _ANY),
     "expandtabs": _expandtabs,
     "join": _join,
     "replace": _replace,
@@ -184,10 +206,10 @@ def _byte_methods(kind: type) -> dict[str, Method]:
     """Returns the methods that `bytes` and `bytearray` share."""
     return {
         **{name: _linear(getattr(kind, name)) for name in _BYTES_LINEAR.split()},
-        **{name: _search(getattr(kind, name)) for name in _SEARCH.split()},
+        **_searches(kind),
         **{name: _fill(getattr(kind, name)) for name in ("center", "ljust", "rjust", "zfill")},
         **{name: _strip(getattr(kind, name)) for name in ("strip", "lstrip", "rstrip")},
-        **{name: _split(getattr(kind, name)) for name in ("split", "rsplit", "splitlines")},
+        **{name: _split(getattr(kind, name), _ANY) for name in ("split", "rsplit", "splitlines")},
         "decode": decode,
         "hex": _hex,
         "join": _join,

@@ -1,7 +1,8 @@
 """Instances of interpreted classes.
 
 One host class represents the instances of all interpreted classes. It has every dunder method that host operators and
-functions may call; each calls the interpreted method, or does what CPython does when a class has none.
+functions may call; each calls the interpreted method, or does what CPython does when a class has none. As the host sees
+one class, the reflected methods of two interpreted ones are tried here.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ BINARY = tuple(
     )
     for side in ("", "r", "i")
 )  # fmt: skip
-ORDER = ("__lt__", "__le__", "__gt__", "__ge__")
+_SWAPPED = {"__lt__": "__gt__", "__le__": "__ge__", "__gt__": "__lt__", "__ge__": "__le__"}
+ORDER = tuple(_SWAPPED)
 _DECIDING = frozenset((*BINARY, *ORDER, "__eq__", "__ne__", "__contains__"))
 """Methods that can make the result of a builtin function or method fit any test."""
-UNARY = ("__neg__", "__pos__", "__invert__", "__abs__")
+UNARY = {"__neg__": "unary -", "__pos__": "unary +", "__invert__": "unary ~", "__abs__": "abs()"}
 DEFINABLE = frozenset(
     (*BINARY, *ORDER, *UNARY, "__init__", "__eq__", "__ne__", "__hash__", "__bool__", "__len__", "__str__", "__repr__",
      "__iter__", "__next__", "__contains__", "__getitem__", "__setitem__", "__delitem__", "__call__", "__doc__",
@@ -93,14 +95,32 @@ class Instance:
 
     def __eq__(self, other: object) -> Any:
         meter.work(0)  # the host may compare many in one call
-        return self.invoke("__eq__", other)
+        return self._compared("__eq__", "__eq__", other)
 
     def __ne__(self, other: object) -> Any:
-        result = self.invoke("__ne__", other)
+        result = self._compared("__ne__", "__ne__", other)
         if result is NotImplemented:
-            result = self.invoke("__eq__", other)
+            result = self._compared("__eq__", "__eq__", other)
             return result if result is NotImplemented else not result
         return result
+
+    def _is_of_a_base_of(self, other: object) -> bool:
+        return type(other) is Instance and other.cls is not self.cls and self.cls in other.cls.mro
+
+    def _compared(self, name: str, swapped: str, other: Any) -> Any:
+        """Returns the result of a comparison, of which an instance of a derived class decides first."""
+        if self._is_of_a_base_of(other) and (result := other.invoke(swapped, self)) is not NotImplemented:
+            return result
+        return self.invoke(name, other)  # the host asks the other one next
+
+    def _combined(self, name: str, reflected: str, other: Instance) -> Any:
+        """Returns the result of a binary operator with an instance of another class. One of a derived class that has a
+        reflected method of its own decides first."""
+        is_first = self._is_of_a_base_of(other) and other.cls.owner(reflected) is not self.cls.owner(reflected)
+        if is_first and (result := other.invoke(reflected, self)) is not NotImplemented:
+            return result
+        result = self.invoke(name, other)
+        return other.invoke(reflected, self) if result is NotImplemented and not is_first else result
 
     def __hash__(self) -> int:
         if self.data is not None and self.cls.owner("__hash__") is None:
@@ -128,13 +148,16 @@ class Instance:
         return self.invoke("__len__", missing=f"object of type '{self.cls.name}' has no len()")
 
     def __iter__(self) -> Iterator[Any]:
+        found = self.iterator()
+        return found if isinstance(found, Iterating) else charged(_Stepping(found))
+
+    def iterator(self) -> Iterating | Instance:
+        """Returns the result of `__iter__`, or an iterator over the results of `__getitem__`."""
         if self.data is None and self.cls.lookup("__iter__") is None and self.cls.lookup("__getitem__") is not None:
             return Iterating(self._items(), is_generator=False)
         found = self.invoke("__iter__", missing=f"'{self.cls.name}' object is not iterable")
-        if type(found) is Iterating:
+        if type(found) is Iterating or (type(found) is Instance and found.cls.lookup("__next__") is not None):
             return found
-        if type(found) is Instance and found.cls.lookup("__next__") is not None:
-            return charged(_Stepping(found))
         raise TypeError(f"iter() returned non-iterator of type '{type(found).__name__}'")
 
     def _items(self) -> Iterator[Any]:
@@ -208,7 +231,17 @@ def _define(name: str) -> None:
     if name in UNARY:
 
         def method(self: Instance) -> Any:
-            return self.invoke(name, missing=f"bad operand type for {name}: '{self.cls.name}'")
+            return self.invoke(name, missing=f"bad operand type for {UNARY[name]}: '{self.cls.name}'")
+    elif name in ORDER:
+
+        def method(self: Instance, other: Any) -> Any:  # type: ignore[misc]
+            return self._compared(name, _SWAPPED[name], other)
+    elif (reflected := f"__r{name[2:]}") in BINARY:
+
+        def method(self: Instance, other: Any) -> Any:  # type: ignore[misc]
+            if type(other) is Instance and other.cls is not self.cls:
+                return self._combined(name, reflected, other)
+            return self.invoke(name, other)
     else:
 
         def method(self: Instance, other: Any) -> Any:  # type: ignore[misc]

@@ -15,6 +15,7 @@ from codezero.evaluate.dryrun.measure import (
     ATOMS,
     DICTS,
     FEW,
+    HASHED,
     SCALARS,
     SIZED,
     SMALL,
@@ -179,7 +180,7 @@ def contains(container: Any, item: Any) -> bool:
     if kind in (str, bytes, bytearray):
         search_cost(container, item)
         return item in container
-    if kind in (set, frozenset) or kind in DICTS:
+    if kind in HASHED or kind in DICTS:
         return hashable(item) in container
     if kind is range:
         if type(item) not in (int, bool):
@@ -197,10 +198,15 @@ def contains(container: Any, item: Any) -> bool:
     return any(found is item or equal(found, item) for found in iterate(container))
 
 
-def search_cost(text: Any, part: Any) -> None:
-    """Charges for a search in text, which at worst compares the whole part at every position."""
+PREPARED = 256
+"""The length from which on a part costs no more in a search from the left, for which CPython takes linear time."""
+
+
+def search_cost(text: Any, part: Any, longest: int = PREPARED) -> None:
+    """Charges for a search in text, which at worst compares the whole part, if it is no longer than `longest`, at every
+    position."""
     if type(part) in (str, bytes, bytearray):
-        meter.work((len(text) * max(len(part), 1)) >> 4)
+        meter.work((len(text) * max(min(len(part), longest), 1)) >> 4)
 
 
 def same(a: Any, b: Any) -> bool:

@@ -17,6 +17,11 @@ _MAX_WIDTH = 10_000
 """Largest width or precision of a field."""
 _NUMBER = re.compile(r"\d+")
 _BRACKET = re.compile("[()]")
+_OWN_WORDS = re.compile(
+    r"'(?:Annotation|BoundMethod|Builtin|Cached|Class|Function|Instance|Iterating|Module|NamedTuple|NamedTupleValue|"
+    r"Output|Partial|Stream|TypeValue|Union)'|\(\) (?:takes|missing|got) "
+)
+"""Words of errors that the host says of calls and of the interpreter's own types, where CPython has others."""
 _SPEC = re.compile(r"[#0\- +]*(?:\*|\d+)?(?:\.(?:\*|\d*))?")
 
 _INSIDE = re.compile(r"\.([^.\[]+)|\[([^\]]+)\]")
@@ -41,16 +46,19 @@ def text_of(value: Any) -> str:
 
 
 def _text_cost(value: Any) -> None:
-    """Charges for the text of a value, which is at most about 64 bytes for each part."""
+    """Charges for the text of a value, which is at most about 64 bytes for each part. Raises Unsupported for an error
+    whose text is not CPython's."""
     if type(value) is int:
         checked(value)
     elif type(value) not in SCALARS:
         meter.allocate(measure(value) * 64)
+        if type(value) is TypeError and any(_OWN_WORDS.search(part) for part in value.args if type(part) is str):
+            raise Unsupported("the text of this TypeError")
 
 
 def repr_of(value: Any) -> str:
     """Returns repr(value)."""
-    meter.allocate(measure(value) * 64)
+    _text_cost(value)
     return text_in_order(value) if type(value) in (set, frozenset) else repr(value)
 
 

@@ -205,7 +205,10 @@ class TypeValue(Type):
         return self.function(*args, **kwargs)
 
     def __repr__(self) -> str:
-        return f"<class '{self.name}'>"
+        module = self.host.__module__
+        if module.startswith("codezero"):
+            raise Unsupported(f"the text of {self.name}")
+        return f"<class '{self.name}'>" if module == "builtins" else f"<class '{module}.{self.name}'>"
 
 
 class Annotation(Hidden):
@@ -265,6 +268,31 @@ class Iterating(Hidden):
         meter.nested += 1
         try:
             return next(self.raw)
+        finally:
+            meter.nested -= 1
+
+    def send(self, item: Any) -> Any:
+        """Sends to a generator, also for one that delegates to it."""
+        return self._ask("send", item)
+
+    def throw(self, error: BaseException) -> Any:
+        """Raises the error in a generator; other iterators know nothing of it."""
+        if not self.is_generator:
+            raise error
+        return self._ask("throw", error)
+
+    def close(self) -> None:
+        if self.is_generator:
+            self.raw.close()  # type: ignore[attr-defined]
+
+    def _ask(self, method: str, value: Any) -> Any:
+        if not self.is_generator:
+            raise AttributeError(f"'iterator' object has no attribute '{method}'")
+        if meter.nested >= _MAX_NESTED_ITERATORS:
+            raise Stop("iterators nested too deep")
+        meter.nested += 1
+        try:
+            return getattr(self.raw, method)(value)
         finally:
             meter.nested -= 1
 

@@ -6,13 +6,12 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Sequence
-from functools import partial
 from time import process_time
 
 from codezero.evaluate.dryrun import Budget
 from codezero.evaluate.dryrun.watch import Walked, watched
 from codezero.evaluate.fresh.inputs import inputs_like, written
-from codezero.evaluate.said import is_said
+from codezero.evaluate.said import said_by
 from codezero.tasks.testcases import StdinExample
 from codezero.types import CaseOutcome, Recalled
 
@@ -29,9 +28,8 @@ _GUESSED = ("0", "1", "-1")
 def memory_of(code: str, examples: Sequence[StdinExample], question: str, seed: bytes, seconds: float) -> Recalled:
     """Returns whether a program that passes the examples seems to contain their answers, after at most `seconds` of
     processor time."""
-    ends, found = process_time() + seconds, set[Recalled]()
+    ends, found, is_known = process_time() + seconds, set[Recalled](), said_by(question, examples)
     for left, one in zip(range(min(len(examples), MAX_EXAMPLES), 0, -1), examples, strict=False):
-        is_known = partial(is_said, question=question, examples=examples)
         found.add(_of_example(code, one, question, seed, (ends - process_time()) / left, is_known))
     return next((one for one in (Recalled.TABLE, Recalled.UNTOLD, Recalled.NONE) if one in found), Recalled.UNTRIED)
 

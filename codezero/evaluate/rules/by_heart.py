@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from codezero.evaluate.rules.literals import Literals
 from codezero.evaluate.rules.solution import BUILTINS, STDIN_NAMES, RuleScore, Solution, broken
 from codezero.evaluate.rules.tables import branches, tables
-from codezero.evaluate.said import is_said
-from codezero.tasks.testcases import StdinExample
+from codezero.evaluate.said import said_by
 
 _HARMLESS = BUILTINS - {"print"} | {"sys"}
 """Names that a statement may use if it reads input without using it."""
@@ -45,7 +44,8 @@ def by_heart(solution: Solution) -> RuleScore | None:
         hits = [by_row[row] for row in rows if row in by_row]
         if any(hits) or (hits and not is_chain and len(hits) == len(rows)):
             return broken(f"line {line}: looks up the answers of the examples by their input")
-    if all(_is_telling(example.expected, solution.task.question, examples) for example in examples):
+    is_said = said_by(solution.task.question, examples)
+    if all(_is_telling(example.expected, solution.task.question, is_said) for example in examples):
         held = {literals.of(node) for node in _results(solution.nodes)}
         if all(found & held for found in answers):
             return broken("holds just the answers of the examples")
@@ -69,14 +69,14 @@ def _spellings(text: str, literals: Literals) -> Iterator[int]:
             return  # not all of them are numbers
 
 
-def _is_telling(expected: str, question: str, examples: Sequence[StdinExample]) -> bool:
+def _is_telling(expected: str, question: str, is_said: Callable[[str], bool]) -> bool:
     """Returns whether no program contains this answer by chance: it is neither short nor a word or phrase of the
     statement."""
     words = expected.split()
     is_word = len(words) == 1 and re.fullmatch(r"[^\W\d]+", words[0]) and words[0] in question
     if is_word or len(" ".join(words).strip("-0. ")) < _MIN_TELLING:
         return False
-    return not is_said(expected, question, examples)
+    return not is_said(expected)
 
 
 def _results(nodes: Sequence[ast.AST]) -> Iterator[ast.expr]:

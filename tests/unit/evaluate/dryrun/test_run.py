@@ -187,6 +187,14 @@ def test_what_only_cpython_has_is_unknown_instead_of_an_error(lines):
     assert outcomes(code, "assert f() == 1") == [UNKNOWN]
 
 
+@pytest.mark.parametrize("use", ["C() + 1", "g(1)", "C().m(1)", "[].append()", "map(abs, [1]) + []"])
+@pytest.mark.parametrize("text", ["str(error)", "repr(error)", "f'{error}'"])
+def test_texts_of_errors_that_cpython_words_otherwise_are_unknown(use, text):
+    defined = "class C:\n    def m(self): pass\ndef g(): pass\n"
+    code = f"{defined}def f():\n    try: {use}\n    except TypeError as error: return {text}"
+    assert run(code, "assert f() == ''") == [(UNKNOWN, "the text of this TypeError is not interpreted")]
+
+
 @pytest.mark.parametrize(
     "lines",
     [
