@@ -27,16 +27,13 @@ from codezero.evaluate.dryrun.methods import METHODS
 from codezero.evaluate.dryrun.modules import Module, PerCase
 from codezero.evaluate.dryrun.named_tuples import NamedTuple
 from codezero.evaluate.dryrun.objects import OF_DATA, Instance
+from codezero.evaluate.dryrun.scope import is_dunder
 from codezero.evaluate.dryrun.text import ATTRIBUTE, text_of
 from codezero.evaluate.dryrun.type_values import type_of
 from codezero.evaluate.dryrun.values import Builtin, Function, TypeValue
 
 _MISSING = object()
 _NEW = Builtin("__new__", new_object)
-
-
-def is_dunder(name: str) -> bool:
-    return name.startswith("__") and name.endswith("__")
 
 
 def get_attribute(value: Any, name: str) -> Any:

@@ -12,6 +12,7 @@ from codezero.evaluate.dryrun.descriptors import CachedProperty, ClassMethod, Pr
 from codezero.evaluate.dryrun.named_tuples import MAX_FIELDS, NAMED_TUPLE, NamedTuple
 from codezero.evaluate.dryrun.objects import DEFINABLE, Instance
 from codezero.evaluate.dryrun.operators import equal
+from codezero.evaluate.dryrun.scope import is_dunder
 from codezero.evaluate.dryrun.text import repr_of
 from codezero.evaluate.dryrun.type_values import TYPES
 from codezero.evaluate.dryrun.values import Builtin, Function, Generic, Hidden, TypeValue
@@ -63,7 +64,7 @@ def make_class(
     """
     meter.work((1 + len(namespace)) << 6)
     for key in namespace:
-        if key.startswith("__") and key.endswith("__") and key not in DEFINABLE:
+        if is_dunder(key) and key not in DEFINABLE:
             raise Unsupported(f"a class with {key[:40]}")
     parents = [base for base in bases if base is not TYPES["object"] and type(base) is not Generic]
     if any(type(base) is NamedTuple for base in parents):

@@ -7,6 +7,7 @@ from typing import Any
 
 from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
 from codezero.evaluate.dryrun.objects import Instance
+from codezero.evaluate.dryrun.scope import mangled
 from codezero.evaluate.dryrun.values import Function, Type, TypeValue
 
 _MAX_BASES = 50
@@ -170,8 +171,7 @@ def _slots(cls: Class) -> frozenset[str] | None:
         names = (names,) if type(names) is str else names
         if type(names) not in (tuple, list) or not all(type(name) is str for name in names):
             return None
-        private = f"_{one.name.lstrip('_')}"
-        found.update(f"{private}{n}" if n.startswith("__") and not n.endswith("__") else n for n in names)
+        found.update(mangled(name, one.name) for name in names)
     return None if "__dict__" in found or cls.builtin is not None else frozenset(found)
 
 

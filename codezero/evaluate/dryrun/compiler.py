@@ -13,7 +13,7 @@ from typing import Any
 
 from codezero.evaluate.dryrun.budget import IN_SOLUTION, IN_TEST, Unsupported
 from codezero.evaluate.dryrun.functions import BUILTIN_NAMES, BUILTINS
-from codezero.evaluate.dryrun.scope import Scope
+from codezero.evaluate.dryrun.scope import Scope, is_dunder
 from codezero.evaluate.dryrun.values import UNBOUND, Frame
 
 Expression = Callable[[Frame], Any]
@@ -143,7 +143,7 @@ class Unit:
         builtin = BUILTINS.get(name, _MISSING)
         if self.judges and name in BUILTIN_NAMES and name not in self.own_builtins:
             outer = {}
-        exists = name in BUILTIN_NAMES or (name.startswith("__") and name.endswith("__"))
+        exists = name in BUILTIN_NAMES or is_dunder(name)
 
         def load_global(frame: Frame) -> Any:
             if name in names:

@@ -35,7 +35,7 @@ def function_maker(unit: Unit, node: FunctionNode | ast.Lambda, name: str) -> Ex
     if isinstance(node, ast.Lambda):
         value = inner.expression(node.body)
         code.body = lambda frame: (value(frame),)
-    elif has_yield(node):
+    elif has_yield(node.body):
         code.is_generator = True
         code.body = _driver(generator_block(inner, node.body), code.judging)
     else:

@@ -8,7 +8,7 @@ from typing import Any
 
 from codezero.evaluate.dryrun.items import delete_item, get_item, set_item
 from codezero.evaluate.dryrun.measure import iterate
-from codezero.evaluate.dryrun.objects import OF_DATA, Instance
+from codezero.evaluate.dryrun.objects import OF_DATA, OPERATORS, Instance
 from codezero.evaluate.dryrun.operators import BINARY, COMPARE, contains, in_place, unary
 from codezero.evaluate.dryrun.text import repr_of, text_of
 from codezero.evaluate.dryrun.values import Iterating, charged
@@ -59,10 +59,7 @@ def _changed(name: str) -> Callable[[Instance, Any], Any]:
     return change
 
 
-_DUNDERS = {
-    "Add": "add", "Sub": "sub", "Mult": "mul", "Div": "truediv", "FloorDiv": "floordiv", "Mod": "mod", "Pow": "pow",
-    "BitAnd": "and", "BitOr": "or", "BitXor": "xor", "LShift": "lshift", "RShift": "rshift",
-}  # fmt: skip
+_DUNDERS = {name: method for name, method in OPERATORS.items() if name != "MatMult"}
 _SIGNS = {"__neg__": operator.neg, "__pos__": operator.pos, "__invert__": operator.invert, "__abs__": abs}
 _COMPARED = {"Eq": "__eq__", "Lt": "__lt__", "LtE": "__le__", "Gt": "__gt__", "GtE": "__ge__"}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -30,10 +30,11 @@ def _if(unit: Unit, node: ast.If) -> Statement:
     return lambda frame: body(frame) if test(frame) else orelse(frame)
 
 
-def loop_body(unit: Unit, nodes: Sequence[ast.stmt]) -> Statement:
+def loop_body(unit: Unit, nodes: Sequence[ast.stmt], block: Callable[..., Any] = Unit.block) -> Any:
+    """Returns a translated body of a loop; `block` translates statements."""
     unit.loops += 1
     try:
-        return unit.block(nodes)
+        return block(unit, nodes)
     finally:
         unit.loops -= 1
 

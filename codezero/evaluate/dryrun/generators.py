@@ -13,25 +13,21 @@ from codezero.evaluate.dryrun.budget import meter
 from codezero.evaluate.dryrun.compiler import BREAK, CONTINUE, Expression, Unit
 from codezero.evaluate.dryrun.displays import source_of
 from codezero.evaluate.dryrun.errors import PROGRAM_ERRORS
-from codezero.evaluate.dryrun.flow import Handler, find_handler
+from codezero.evaluate.dryrun.flow import Handler, find_handler, loop_body
 from codezero.evaluate.dryrun.functions import BUILTIN_NAMES
 from codezero.evaluate.dryrun.measure import kept
-from codezero.evaluate.dryrun.scope import own_nodes
+from codezero.evaluate.dryrun.scope import has_yield
 from codezero.evaluate.dryrun.targets import target_store
 from codezero.evaluate.dryrun.values import Frame
 
 Yielding = Callable[[Frame], Generator[Any, Any, Any]]
 
 
-def _yields(node: ast.AST) -> bool:
-    return any(isinstance(found, ast.Yield | ast.YieldFrom) for found in own_nodes([node]))
-
-
 def generator_block(unit: Unit, nodes: Sequence[ast.stmt]) -> Yielding:
     """Translates a sequence of statements, some of which yield."""
     steps: list[tuple[bool, Any]] = []
     for node in nodes:
-        translate = STATEMENTS.get(type(node)) if _yields(node) else None
+        translate = STATEMENTS.get(type(node)) if has_yield([node]) else None
         steps.append((True, translate(unit, node)) if translate else (False, unit.statement(node)))
 
     def run(frame: Frame) -> Generator[Any, Any, Any]:
@@ -110,16 +106,9 @@ def _if(unit: Unit, node: ast.If) -> Yielding:
     return run
 
 
-def _body(unit: Unit, nodes: Sequence[ast.stmt]) -> Yielding:
-    unit.loops += 1
-    try:
-        return generator_block(unit, nodes)
-    finally:
-        unit.loops -= 1
-
-
 def _while(unit: Unit, node: ast.While) -> Yielding:
-    test, body, orelse = unit.expression(node.test), _body(unit, node.body), generator_block(unit, node.orelse)
+    test, body = unit.expression(node.test), loop_body(unit, node.body, generator_block)
+    orelse = generator_block(unit, node.orelse)
 
     def run(frame: Frame) -> Generator[Any, Any, Any]:
         while test(frame):
@@ -136,7 +125,7 @@ def _while(unit: Unit, node: ast.While) -> Yielding:
 
 def _for(unit: Unit, node: ast.For) -> Yielding:
     source, store = source_of(unit, node.iter), target_store(unit, node.target)
-    body, orelse = _body(unit, node.body), generator_block(unit, node.orelse)
+    body, orelse = loop_body(unit, node.body, generator_block), generator_block(unit, node.orelse)
 
     def run(frame: Frame) -> Generator[Any, Any, Any]:
         for item in kept(source(frame)):

@@ -92,40 +92,13 @@ def _copied(value: Any, memo: dict[int, Any]) -> Any:
     return new
 
 
+_TYPES = (
+    "Any AnyStr Callable ClassVar Collection Counter DefaultDict Deque Dict Final FrozenSet Generator Hashable "
+    "Iterable Iterator List Literal Mapping MutableMapping MutableSequence NoReturn Optional OrderedDict Sequence "
+    "Set Sized Text Tuple Type Union"
+)
 _TYPING: dict[str, Any] = {
-    name: Annotation(getattr(getattr(typing, name), "__origin__", None))
-    for name in [
-        "Any",
-        "AnyStr",
-        "Callable",
-        "ClassVar",
-        "Collection",
-        "Counter",
-        "DefaultDict",
-        "Deque",
-        "Dict",
-        "Final",
-        "FrozenSet",
-        "Generator",
-        "Hashable",
-        "Iterable",
-        "Iterator",
-        "List",
-        "Literal",
-        "Mapping",
-        "MutableMapping",
-        "MutableSequence",
-        "NoReturn",
-        "Optional",
-        "OrderedDict",
-        "Sequence",
-        "Set",
-        "Sized",
-        "Text",
-        "Tuple",
-        "Type",
-        "Union",
-    ]
+    name: Annotation(getattr(getattr(typing, name), "__origin__", None)) for name in _TYPES.split()
 }
 _TYPING |= {
     "Generic": Generic(),
@@ -133,20 +106,8 @@ _TYPING |= {
     "TypeVar": Builtin("TypeVar", lambda name, *bounds, **kwargs: Annotation()),
 }
 _ABSTRACT = {name: Annotation(kind) for name, kind in vars(collections.abc).items() if isinstance(kind, type)}
-_STRING: dict[str, Any] = {
-    name: getattr(string, name)
-    for name in [
-        "ascii_letters",
-        "ascii_lowercase",
-        "ascii_uppercase",
-        "digits",
-        "hexdigits",
-        "octdigits",
-        "printable",
-        "punctuation",
-        "whitespace",
-    ]
-}
+_TEXTS = "ascii_letters ascii_lowercase ascii_uppercase digits hexdigits octdigits printable punctuation whitespace"
+_STRING: dict[str, Any] = {name: getattr(string, name) for name in _TEXTS.split()}
 
 
 def _capwords(s: Any, sep: Any = None) -> Any:

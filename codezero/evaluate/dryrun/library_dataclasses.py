@@ -13,6 +13,7 @@ from codezero.evaluate.dryrun.fields import FIELDS
 from codezero.evaluate.dryrun.interpreted import define
 from codezero.evaluate.dryrun.measure import DICTS, NamedTupleValue, type_name
 from codezero.evaluate.dryrun.objects import ORDER, Instance
+from codezero.evaluate.dryrun.scope import is_dunder
 from codezero.evaluate.dryrun.values import Builtin, Hidden, TypeValue
 
 _MAX_FIELDS = 100
@@ -74,7 +75,7 @@ def _made(cls: Any, **given: Any) -> Class:
     names = _helpers(fields)
     define("\n".join(_source(cls, options)), names)
     for name, value in names.items():
-        if name.startswith("__") and name.endswith("__") and (name in ORDER or name not in cls.namespace):
+        if is_dunder(name) and (name in ORDER or name not in cls.namespace):
             if name in ORDER and name in cls.namespace:
                 raise TypeError(f"Cannot overwrite attribute {name} in class {cls.name}")
             cls.namespace[name] = value

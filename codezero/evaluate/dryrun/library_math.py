@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import cmath
+import keyword
 import math
 import operator
 import statistics
@@ -15,7 +16,7 @@ from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
 from codezero.evaluate.dryrun.items import get_item
 from codezero.evaluate.dryrun.library_decimal import Decimal
 from codezero.evaluate.dryrun.measure import MAX_BITS, SMALL, checked, to_list
-from codezero.evaluate.dryrun.objects import Instance
+from codezero.evaluate.dryrun.objects import OPERATORS, Instance
 from codezero.evaluate.dryrun.operators import BINARY, COMPARE
 from codezero.evaluate.dryrun.sorting import sort_cost
 from codezero.evaluate.dryrun.type_values import counter
@@ -111,9 +112,10 @@ CMATH: dict[str, Any] = {
 }
 
 _OPERATORS = {
-    "add": "Add", "sub": "Sub", "mul": "Mult", "truediv": "Div", "floordiv": "FloorDiv", "mod": "Mod", "pow": "Pow",
-    "lshift": "LShift", "rshift": "RShift", "and_": "BitAnd", "or_": "BitOr", "xor": "BitXor", "concat": "Add",
-}  # fmt: skip
+    **{f"{method}_" if keyword.iskeyword(method) else method: name for name, method in OPERATORS.items()},
+    "concat": "Add",
+}
+del _OPERATORS["matmul"]  # of no builtin values
 _COMPARISONS = {
     "eq": "Eq", "ne": "NotEq", "lt": "Lt", "le": "LtE", "gt": "Gt", "ge": "GtE", "is_": "Is", "is_not": "IsNot",
 }  # fmt: skip

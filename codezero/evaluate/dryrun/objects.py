@@ -18,13 +18,12 @@ if TYPE_CHECKING:
 
 _MISSING = object()
 
-BINARY = tuple(
-    f"__{side}{name}__"
-    for name in (
-        "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift", "matmul",
-    )
-    for side in ("", "r", "i")
-)  # fmt: skip
+OPERATORS = {
+    "Add": "add", "Sub": "sub", "Mult": "mul", "Div": "truediv", "FloorDiv": "floordiv", "Mod": "mod", "Pow": "pow",
+    "LShift": "lshift", "RShift": "rshift", "BitAnd": "and", "BitOr": "or", "BitXor": "xor", "MatMult": "matmul",
+}  # fmt: skip
+"""The methods of the binary operators, without underscores, by the name that `ast` has for the operator."""
+BINARY = tuple(f"__{side}{name}__" for name in OPERATORS.values() for side in ("", "r", "i"))
 _SWAPPED = {"__lt__": "__gt__", "__le__": "__ge__", "__gt__": "__lt__", "__ge__": "__le__"}
 ORDER = tuple(_SWAPPED)
 _DECIDING = frozenset((*BINARY, *ORDER, "__eq__", "__ne__", "__contains__"))

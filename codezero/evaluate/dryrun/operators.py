@@ -31,7 +31,7 @@ from codezero.evaluate.dryrun.measure import (
     to_list,
     type_name,
 )
-from codezero.evaluate.dryrun.objects import Instance
+from codezero.evaluate.dryrun.objects import OPERATORS, Instance
 from codezero.evaluate.dryrun.streams import Stream
 from codezero.evaluate.dryrun.tables import table_cost, update_dict
 from codezero.evaluate.dryrun.text import percent
@@ -248,16 +248,10 @@ COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "IsNot": lambda a, b: not same(a, b),
 }
 _IN_PLACE: dict[str, Callable[[Any, Any], Any]] = {
-    "Sub": operator.isub,
-    "BitAnd": operator.iand,
-    "BitOr": operator.ior,
-    "BitXor": operator.ixor,
+    name: getattr(operator, f"__i{method}__") for name, method in OPERATORS.items()
 }
-_IN_PLACE_DUNDER: dict[str, Callable[[Any, Any], Any]] = {
-    "Add": operator.iadd, "Mult": operator.imul, "Div": operator.itruediv, "Mod": operator.imod,
-    "FloorDiv": operator.ifloordiv, "Pow": operator.ipow, "LShift": operator.ilshift,
-    "RShift": operator.irshift, "MatMult": operator.imatmul,
-}  # fmt: skip
+_OF_SETS = frozenset({"Add", "Sub", "BitAnd", "BitOr", "BitXor"})
+"""The operators that join or filter sets, or Counters."""
 
 
 def in_place(name: str) -> Callable[[Any, Any], Any]:
@@ -277,7 +271,7 @@ def in_place(name: str) -> Callable[[Any, Any], Any]:
         if kind is int or kind is str or kind is float:
             return plain(a, b)
         if kind is Instance:
-            return (_IN_PLACE.get(name) or _IN_PLACE_DUNDER[name])(a, b)
+            return _IN_PLACE[name](a, b)
         if kind is list or kind is deque:
             if name == "Add":
                 a.extend(to_list(b))
@@ -290,13 +284,13 @@ def in_place(name: str) -> Callable[[Any, Any], Any]:
             size = len(b) if type(b) in (bytes, bytearray, array) else len(a) * max(b, 0) if isinstance(b, int) else 0
             meter.allocate(size * item_bytes(a))
             if name in ("Add", "Mult"):
-                return _IN_PLACE_DUNDER[name](a, b)
+                return _IN_PLACE[name](a, b)
         elif name == "BitOr" and kind in DICTS and kind is not Counter:
             update_dict(a, b)
             return a
-        elif kind in _SETS and (name in _IN_PLACE or name == "Add"):
+        elif kind in _SETS and name in _OF_SETS:
             _join_cost(a, b)
-            return (_IN_PLACE.get(name) or operator.iadd)(a, b)
+            return _IN_PLACE[name](a, b)
         return plain(a, b)
 
     return update

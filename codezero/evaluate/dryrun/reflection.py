@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from codezero.evaluate.dryrun.attributes import delete_attribute, get_attribute, is_dunder, set_attribute
+from codezero.evaluate.dryrun.attributes import delete_attribute, get_attribute, set_attribute
 from codezero.evaluate.dryrun.budget import Unsupported
 from codezero.evaluate.dryrun.classes import Class
 from codezero.evaluate.dryrun.measure import ATOMS
 from codezero.evaluate.dryrun.objects import Instance
+from codezero.evaluate.dryrun.scope import is_dunder
 
 _MISSING = object()
 

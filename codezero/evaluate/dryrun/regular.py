@@ -14,7 +14,7 @@ import regex
 
 from codezero.evaluate.dryrun.budget import Stop, meter
 from codezero.evaluate.dryrun.measure import type_name
-from codezero.evaluate.dryrun.regular_patterns import ASCII, FLAGS, compile_pattern, subject
+from codezero.evaluate.dryrun.regular_patterns import compile_pattern, subject
 from codezero.evaluate.dryrun.text import text_of
 from codezero.evaluate.dryrun.values import Builtin, Iterating, TypeValue, charged
 
@@ -189,16 +189,11 @@ def _escape(text: Any) -> str:
     return escaped
 
 
+_FLAGS = "A ASCII I IGNORECASE L M MULTILINE S DOTALL U UNICODE X VERBOSE"
 MEMBERS: dict[str, Any] = {
     **{name: _of_module(name) for name in PATTERN_METHODS},
     "compile": Builtin("compile", compile_pattern),
     "escape": Builtin("escape", _escape),
     "error": TypeValue(re.error, lambda message="", /: re.error(text_of(message))),
-    **FLAGS,
-    "IGNORECASE": 2,
-    "MULTILINE": 8,
-    "DOTALL": 16,
-    "UNICODE": 32,
-    "VERBOSE": 64,
-    "ASCII": ASCII,
+    **{name: int(getattr(re, name)) for name in _FLAGS.split()},
 }

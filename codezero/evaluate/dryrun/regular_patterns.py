@@ -22,11 +22,7 @@ _REPEAT = re.compile(r"\{(\d*)(,?)(\d*)\}")
 _CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 _FUZZY = re.compile(r"\{(?![\d,]*\})")
 """Braces that are literal for `re` but syntax for `regex`."""
-ASCII = 256
-FLAGS = {"I": 2, "L": 4, "M": 8, "S": 16, "U": 32, "X": 64, "A": ASCII}
-_VERBOSE = 64
-_ALLOWED_FLAGS = 2 | 8 | 16 | 32 | _VERBOSE | ASCII
-"""All flags but re.L."""
+_ALLOWED_FLAGS = re.I | re.M | re.S | re.U | re.X | re.A
 _IGNORED = re.compile(r"(\\.|\[\^?\]?(?:\\.|[^\]\\])*\])|\s|#[^\n]*", re.DOTALL)
 """Space and comments of a verbose pattern, or an escape or a class, which may hold them."""
 _UNCLEAR = re.compile(r"\{[\d,]*[\s#]|\\\d+(?:\s|#[^\n]*\n)+\d|\(\?[a-zA-Z]*-|[\x1c-\x1f]|[^\x00-\x7f]")
@@ -62,7 +58,7 @@ def compile_pattern(pattern: Any, flags: Any = 0) -> Any:
         or any(letter in pattern for letter in _DOTTED)
     ):
         raise Stop("pattern flags that are not interpreted")
-    plain = _without_comments(pattern) if flags & _VERBOSE else pattern
+    plain = _without_comments(pattern) if flags & re.X else pattern
     meter.work(_expanded_size(plain) << 6)
     if not pattern.isascii():
         meter.work(pattern.count("[") << 16)  # `re` iterates over all characters of a range in Python
@@ -72,8 +68,8 @@ def compile_pattern(pattern: Any, flags: Any = 0) -> Any:
         if _FUZZY.search(plain):
             raise Stop("a pattern with a lone brace is not interpreted")
         try:
-            ascii_only = regex.ASCII if flags & ASCII else 0  # 256 is another flag there
-            return regex.compile(pattern, flags & ~ASCII | ascii_only | regex.VERSION0, cache_pattern=False)
+            ascii_only = regex.ASCII if flags & re.A else 0  # 256 is another flag there
+            return regex.compile(pattern, flags & ~re.A | ascii_only | regex.VERSION0, cache_pattern=False)
         except regex.error as error:
             raise Stop("a pattern that is not interpreted") from error
 

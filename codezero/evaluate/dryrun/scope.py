@@ -13,6 +13,15 @@ class BadScope(Exception):
     """CPython refuses to compile the program."""
 
 
+def is_dunder(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__")
+
+
+def mangled(name: str, class_name: str) -> str:
+    """Returns `name`, with the class's name as prefix if it is private, as CPython mangles it."""
+    return f"_{class_name.lstrip('_')}{name}" if name.startswith("__") and not name.endswith("__") else name
+
+
 class Scope:
     """The scope of a module, class, function or comprehension. Frames are lists: [enclosing frame, local 1, local 2,
     ...]; a class's frame is [enclosing frame, namespace, the class, names that it annotates]."""
@@ -45,10 +54,8 @@ class Scope:
         return None
 
     def mangled(self, name: str) -> str:
-        """Returns `name`, with the class's name as prefix if it is private, as CPython mangles it."""
-        if self.class_name and name.startswith("__") and not name.endswith("__"):
-            return f"_{self.class_name.lstrip('_')}{name}"
-        return name
+        """Returns `name` as the program's names are stored in this scope."""
+        return mangled(name, self.class_name) if self.class_name else name
 
     def target_scope(self) -> Scope:
         """Returns the scope where `:=` binds: the innermost that is not a comprehension."""
@@ -158,7 +165,6 @@ def _stored(target: ast.AST) -> Iterator[str]:
             yield node.id
 
 
-def has_yield(node: FunctionNode | ast.Lambda) -> bool:
-    """Returns True for a generator function."""
-    body = [node.body] if isinstance(node, ast.Lambda) else node.body
+def has_yield(body: Iterable[ast.AST]) -> bool:
+    """Returns True for the body of a generator function."""
     return any(isinstance(found, ast.Yield | ast.YieldFrom) for found in own_nodes(body))

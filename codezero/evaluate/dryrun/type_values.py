@@ -181,38 +181,12 @@ def _error(host: type) -> TypeValue:
     return TypeValue(host, make)
 
 
-_ERRORS = [
-    "ArithmeticError",
-    "AssertionError",
-    "AttributeError",
-    "BaseException",
-    "EOFError",
-    "Exception",
-    "FileNotFoundError",
-    "FloatingPointError",
-    "IOError",
-    "ImportError",
-    "IndexError",
-    "KeyError",
-    "KeyboardInterrupt",
-    "LookupError",
-    "MemoryError",
-    "ModuleNotFoundError",
-    "NameError",
-    "NotImplementedError",
-    "OSError",
-    "OverflowError",
-    "PermissionError",
-    "RecursionError",
-    "RuntimeError",
-    "StopIteration",
-    "SystemExit",
-    "TimeoutError",
-    "TypeError",
-    "UnboundLocalError",
-    "ValueError",
-    "ZeroDivisionError",
-]
+_ERRORS = (
+    "ArithmeticError AssertionError AttributeError BaseException EOFError Exception FileNotFoundError "
+    "FloatingPointError IOError ImportError IndexError KeyError KeyboardInterrupt LookupError MemoryError "
+    "ModuleNotFoundError NameError NotImplementedError OSError OverflowError PermissionError RecursionError "
+    "RuntimeError StopIteration SystemExit TimeoutError TypeError UnboundLocalError ValueError ZeroDivisionError"
+)
 TYPES: dict[str, TypeValue] = {
     **{
         kind.__name__: TypeValue(kind, make)
@@ -222,7 +196,7 @@ TYPES: dict[str, TypeValue] = {
             (dict, _dict), (object, _object), (type, _type), (range, _range), (slice, _slice),
         )
     },
-    **{name: _error(getattr(builtins, name)) for name in _ERRORS},
+    **{name: _error(getattr(builtins, name)) for name in _ERRORS.split()},
 }  # fmt: skip
 COLLECTIONS: dict[str, TypeValue] = {
     "Counter": TypeValue(Counter, counter),
