@@ -65,7 +65,7 @@ class CaseJudge(Protocol):
 
 
 class ModelJudge:
-    """A frozen chat model as judge. A solution, without text that addresses the judge (`shown.show`), stands in the
+    """A frozen chat model as judge. A solution, without text that addresses the judge (`evaluate.shown`), stands in the
     model's chat as its own answer. The probability that it is right comes from
 
     - likelihood: the log-probability of that answer, the log-odds of Yes against No as the model's next word, and the
