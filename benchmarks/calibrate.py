@@ -103,7 +103,7 @@ def asked(
         found.append(["P" if sample.right else "F", *read])
         chats.append(prompt.review_messages(shown.question, shown.tests, shown.code))
     counts = []
-    for one, review in zip(found, backend.review(chats, (prompt.YES, prompt.NO)), strict=True):
+    for one, review in zip(found, backend.review(chats), strict=True):
         if review is not None:
             yes, no = review.choices
             tokens = len(review.logprobs)
