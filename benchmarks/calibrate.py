@@ -45,7 +45,7 @@ from codezero.evaluate.evaluator import P_UNSURE
 from codezero.evaluate.examination import Attempt, Examine, Shown
 from codezero.evaluate.examine import examine
 from codezero.evaluate.rules import breaks_fatal
-from codezero.evaluate.shown import show
+from codezero.evaluate.shown import show_code, show_task
 from codezero.prompts import evaluator as prompt
 from codezero.prompts import solver
 from codezero.runtime.console import Console
@@ -81,8 +81,9 @@ def prompt_hash() -> str:
 
 def shown_to_judge(task: Task, code: str) -> Shown:
     """Returns task and program as the judge sees them; unchanged if the program does not parse or print."""
+    shown = show_task(task, parse_tests(task.tests))
     try:
-        return show(task, parse_tests(task.tests), code)
+        return Shown(question=shown.question, tests=shown.tests, code=show_code(shown, code))
     except ValueError:
         return Shown(question=task.question, tests=task.tests, code=code)
 
@@ -102,7 +103,7 @@ def asked(
         found.append(["P" if sample.right else "F", *read])
         chats.append(prompt.review_messages(shown.question, shown.tests, shown.code))
     counts = []
-    for one, review in zip(found, backend.review(chats, (prompt.YES, prompt.NO)), strict=True):
+    for one, review in zip(found, backend.review(chats), strict=True):
         if review is not None:
             yes, no = review.choices
             tokens = len(review.logprobs)

@@ -9,9 +9,10 @@ from enum import Enum
 from math import sqrt
 from statistics import NormalDist
 
-from codezero.evaluate.intervals import Z, wilson
+from codezero.evaluate.metrics import CONFIDENCE, Estimate
 
 POWER = 0.8
+Z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 Z_POWER = NormalDist().inv_cdf(POWER)
 
 
@@ -68,6 +69,15 @@ def of_shares(figure: str, n: int, share: float, unit: str = "problems") -> Powe
 def of_none(figure: str, n: int, unit: str = "problems") -> Power:
     """A share that is expected to be 0: the end of Wilson's interval when it is seen in none of `n`."""
     return Power(figure=figure, design=Design.none, n=n, unit=unit, expected=0.0, shows=wilson(0, n).high)
+
+
+def wilson(successes: int, trials: int) -> Estimate:
+    """Returns the share of successes in independent trials, with Wilson's score interval (Wilson 1927, JASA 22,
+    209-212), which has a width even if none or all of them succeed."""
+    share, z2 = successes / trials, Z * Z
+    centre = (share + z2 / (2 * trials)) / (1 + z2 / trials)
+    half = Z / (1 + z2 / trials) * sqrt(share * (1 - share) / trials + z2 / (4 * trials * trials))
+    return Estimate(value=share, low=max(centre - half, 0.0), high=min(centre + half, 1.0))
 
 
 def _least(enough: Callable[[float], bool], most: float) -> float:

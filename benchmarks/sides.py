@@ -136,7 +136,7 @@ class Own:
             for answer in answers
         ]
         backend = TransformersBackend(self.policy, EvaluatorConfig())
-        return sum(found is not None for found in backend.review(chats, (evaluator.YES, evaluator.NO)))
+        return sum(found is not None for found in backend.review(chats))
 
     def _scored(self, task: Task, answers: Sequence[str], work: Work) -> ScoredGroup:
         assert self.learner is not None

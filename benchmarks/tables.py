@@ -15,7 +15,8 @@ import numpy as np
 
 from benchmarks import harness
 from benchmarks.harness import ROOT, Result, Target
-from codezero.evaluate.intervals import RESAMPLES, central, wilson
+from benchmarks.power import wilson
+from codezero.evaluate.intervals import RESAMPLES, central
 from codezero.evaluate.metrics import Estimate
 
 PAGE = ROOT / "docs" / "measurements.md"

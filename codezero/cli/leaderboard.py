@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codezero.cli.options import Commands, add_command, add_folders, duration, runs_in
+from codezero.cli.options import Commands, add_command, add_folders, duration, path, runs_in
 
 if TYPE_CHECKING:
     from codezero.ledger.leaderboard import Leaderboard, LeaderboardRow
@@ -23,6 +23,8 @@ def add_commands(commands: Commands) -> None:
     text = "show who has earned what in a node's swarm"
     board = add_command(commands, "leaderboard", _leaderboard, text, about=about)
     add_folders(board)
+    text = "a ledger that several nodes share (ledger.path=...), in place of the nodes' own"
+    board.add_argument("--ledger", type=path, metavar="FILE", help=text)
     board.add_argument("--rpc-url", default="", metavar="URL", help="ask this server, not the node's own")
     text = "how long to read what is new on a chain (default 20s); the next call continues"
     board.add_argument("--within", type=duration, default=20.0, metavar="T", help=text)
@@ -32,12 +34,15 @@ def add_commands(commands: Commands) -> None:
 
 
 def _leaderboard(options: argparse.Namespace) -> int:
-    from codezero.ledger.board import read_swarm_board
+    from codezero.ledger.board import read_shared, read_swarm_board
     from codezero.runtime.console import json_line
 
-    limit_s = 0.0 if options.offline else options.within
-    folders = _folders(options.folders)
-    board = read_swarm_board(folders, rpc_url=options.rpc_url, limit_s=limit_s, most=max(options.top, 0))
+    most = max(options.top, 0)
+    if options.ledger is not None:
+        board = read_shared(options.ledger, most=most)
+    else:
+        limit_s = 0.0 if options.offline else options.within
+        board = read_swarm_board(_folders(options.folders), rpc_url=options.rpc_url, limit_s=limit_s, most=most)
     if options.json:
         print(json_line(asdict(board)))
         return int(bool(board.problem) or not board.is_whole)

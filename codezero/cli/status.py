@@ -8,13 +8,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codezero.cli.options import Commands, add_command, add_folders, path, runs_in
+from codezero.cli.options import Commands, add_command, add_folders, runs_in
 
 if TYPE_CHECKING:
     from codezero.views.terminal.snapshot import Snapshot
 
-MOST_SHOWN = 50
-"""The number of peers that a leaderboard shows."""
 NOT_RUNNING = 3
 """The exit code if a node is not running, by the convention of service scripts (LSB)."""
 _REFIND_S = 5.0
@@ -36,12 +34,9 @@ def add_commands(commands: Commands) -> None:
     text = "show what a node does, what it has earned, and what hinders it"
     status = add_command(commands, "status", _status, text, about=about, examples=_EPILOG)
     add_folders(status)
-    status.add_argument("--state-dir", type=path, metavar="DIR", help="the same as FOLDER")
     how = status.add_mutually_exclusive_group()
     how.add_argument("--json", action="store_true", help="for programs: one JSON document")
     how.add_argument("--watch", action="store_true", help="the terminal view, until q")
-    text = "a ledger that several nodes share (ledger.path=...): show who has earned what"
-    how.add_argument("--ledger", type=path, metavar="FILE", help=text)
 
 
 def _status(options: argparse.Namespace) -> int:
@@ -50,12 +45,9 @@ def _status(options: argparse.Namespace) -> int:
     from codezero.views.terminal.page import plain
     from codezero.views.watch import MOST_REPORTS, watched
 
-    if options.ledger is not None:
-        return _leaderboard(options.ledger)
-    folders = [*options.folders, *filter(None, [options.state_dir])]
     if options.watch:
-        return _watch(folders)
-    runs = runs_in(folders, MOST_REPORTS)
+        return _watch(options.folders)
+    runs = runs_in(options.folders, MOST_REPORTS)
     if options.json:
         summaries = [summarise(run) for run in runs]
         print(to_json(summaries))
@@ -105,10 +97,3 @@ def _reader(folders: Sequence[Path]) -> Callable[[], Sequence[Snapshot]]:
         return [snapshot() for snapshot in found.values()]
 
     return read
-
-
-def _leaderboard(path: Path) -> int:
-    from codezero.cli.leaderboard import show
-    from codezero.ledger.board import read_shared
-
-    return show(read_shared(path, most=MOST_SHOWN))

@@ -197,7 +197,7 @@ class ExaminationReply(Struct, frozen=True, kw_only=True):
     """The answer to `Examine`."""
 
     question: str = ""
-    """The question as the judge sees it. It and `tests` are empty if the judge is asked about no printable one."""
+    """The question as the judge sees it. It and `tests` are empty if the judge is asked about none."""
     tests: str = ""
     attempts: tuple[Examined, ...] = ()
     """The results in the order of the request's attempts."""

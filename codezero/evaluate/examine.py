@@ -21,7 +21,6 @@ from codezero.evaluate.examination import (
     Examined,
     ExaminedCase,
     FreshCounts,
-    Shown,
 )
 from codezero.evaluate.fresh.draw import MIN_ASKED, NONE, draw, has_form, recalled_by
 from codezero.evaluate.fresh.memory import memory_of
@@ -29,7 +28,7 @@ from codezero.evaluate.fresh.walk import walk
 from codezero.evaluate.rules import breaks_fatal
 from codezero.evaluate.rules.check import check
 from codezero.evaluate.rules.solution import asked_of
-from codezero.evaluate.shown import show, wanted_of
+from codezero.evaluate.shown import show_code, show_task, wanted_of
 from codezero.tasks.testcases import Statement, TestSuite, comparison, parse_tests
 from codezero.types import CaseOutcome, Recalled, Task
 
@@ -52,14 +51,20 @@ def examine(asked: Examine) -> ExaminationReply:
         walk_s = share_of(ends_s - for_fresh_s - time.process_time(), len(asked.attempts) - number)
         found.append(_read(asked, task, suite, attempt, walk_s))
     found = _with_fresh(asked, task, suite, found, ends_s)
-    shown = None
-    for number, (attempt, one) in enumerate(zip(asked.attempts, found, strict=True)):
-        if asked.show and one.settled(asked.fatal_rules) is None:
-            found[number], shown_now = _for_the_judge(one, task, suite, attempt)
-            shown = shown or shown_now
-    return ExaminationReply(
-        question=shown.question if shown else "", tests=shown.tests if shown else "", attempts=tuple(found)
-    )
+    open_ones = [i for i, one in enumerate(found) if asked.show and one.settled(asked.fatal_rules) is None]
+    if not open_ones:
+        return ExaminationReply(attempts=tuple(found))
+    shown = show_task(task, suite)
+    statements = suite.statements if shown.tests == task.tests else parse_tests(shown.tests).statements
+    if len(statements) != len(suite.statements):
+        statements = ()  # a line that was removed from the tests was a test
+    for number in open_ones:
+        try:
+            code, seen = show_code(shown, asked.attempts[number].code), statements
+        except ValueError:
+            code, seen = None, suite.statements
+        found[number] = replace(found[number], shown=code, sides=_sides(found[number].cases, seen))
+    return ExaminationReply(question=shown.question, tests=shown.tests, attempts=tuple(found))
 
 
 def _score(asked: Examine) -> ExaminationReply:
@@ -153,17 +158,6 @@ def _stub(task: Task, suite: TestSuite) -> str:
     alone."""
     names = asked_of(task.origin, suite).functions
     return "\n".join(f"def {name}(*args, **kwargs): return 0" for name in names)
-
-
-def _for_the_judge(found: Examined, task: Task, suite: TestSuite, attempt: Attempt) -> tuple[Examined, Shown | None]:
-    try:
-        shown = show(task, suite, attempt.code)
-    except ValueError:
-        return replace(found, sides=_sides(found.cases, suite.statements)), None
-    statements = suite.statements if shown.tests == task.tests else parse_tests(shown.tests).statements
-    if len(statements) != len(suite.statements):
-        statements = ()  # a line that was removed from the tests was a test
-    return replace(found, shown=shown.code, sides=_sides(found.cases, statements)), shown
 
 
 def _sides(cases: Sequence[ExaminedCase], statements: Sequence[Statement]) -> tuple[tuple[int, str, str], ...]:

@@ -1,10 +1,8 @@
-"""Estimates with their 95 % intervals: the bootstrap for means over problems, Wilson's for shares of single trials."""
+"""Means over problems with their 95 % intervals, by the bootstrap."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +12,6 @@ from codezero.evaluate.metrics import CONFIDENCE, Estimate
 RESAMPLES = 2_000
 AT_ONCE = 1_000_000
 """The most values drawn at a time, which limits memory."""
-Z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 
 Floats = NDArray[np.float64]
 
@@ -41,12 +38,3 @@ def central(drawn: ArrayLike) -> tuple[float, float]:
     """Returns the ends of the central 95 % of the drawn values, NaN left out."""
     low, high = np.nanquantile(np.asarray(drawn, float), [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     return float(low), float(high)
-
-
-def wilson(successes: int, trials: int) -> Estimate:
-    """Returns the share of successes in independent trials, with Wilson's score interval (Wilson 1927, JASA 22,
-    209-212), which has a width even if none or all of them succeed."""
-    share, z2 = successes / trials, Z * Z
-    centre = (share + z2 / (2 * trials)) / (1 + z2 / trials)
-    half = Z / (1 + z2 / trials) * math.sqrt(share * (1 - share) / trials + z2 / (4 * trials * trials))
-    return Estimate(value=share, low=max(centre - half, 0.0), high=min(centre + half, 1.0))

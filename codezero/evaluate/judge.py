@@ -65,7 +65,7 @@ class CaseJudge(Protocol):
 
 
 class ModelJudge:
-    """A frozen chat model as judge. A solution, without text that addresses the judge (`shown.show`), stands in the
+    """A frozen chat model as judge. A solution, without text that addresses the judge (`evaluate.shown`), stands in the
     model's chat as its own answer. The probability that it is right comes from
 
     - likelihood: the log-probability of that answer, the log-odds of Yes against No as the model's next word, and the
@@ -107,7 +107,7 @@ class ModelJudge:
             for solution, _ in solutions
             for _, left, right in solution.sides
         ]
-        reviews = iter(self._backend.review(chats, (prompt.YES, prompt.NO)))
+        reviews = iter(self._backend.review(chats))
         told = []
         for solution, p_correct in solutions:
             found = {
@@ -120,7 +120,7 @@ class ModelJudge:
 
     def _by_likelihood(self, chats: Sequence[Chat]) -> list[_Read]:
         assert isinstance(self._backend, Reviewer)
-        found = self._backend.review(chats, (prompt.YES, prompt.NO))
+        found = self._backend.review(chats)
         return [self._none if one is None else partial(self._of_review, one) for one in found]
 
     def _of_review(self, review: Review, passed: float) -> Opinion:
@@ -129,7 +129,7 @@ class ModelJudge:
         return _of_probability(self._calibration.by_likelihood(found), reply)
 
     def _by_logit(self, chats: Sequence[Chat]) -> list[_Read]:
-        answers = self._backend.choose(chats, (prompt.YES, prompt.NO))
+        answers = self._backend.choose(chats)
         return [self._none if answer is None else partial(self._of_choice, *answer) for answer in answers]
 
     def _of_choice(self, yes: float, no: float, passed: float) -> Opinion:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator
 
-from codezero.evaluate.rules.solution import FUNCTIONS, bound_names, is_main_guard, read
+from codezero.evaluate.rules.solution import FUNCTIONS, bound_names, is_main_guard, parts_of, read
 
 _BLOCKS = ("body", "orelse", "finalbody")
 _ENDS = (ast.Return, ast.Raise, ast.Break, ast.Continue)
@@ -122,7 +122,7 @@ def _is_pure(value: ast.expr | None) -> bool:
 def _drop_unused(scope: ast.AST, wanted: set[str]) -> None:
     """Drops from a function or module the statements that only bind names that neither `wanted` nor other statements
     use."""
-    parts = list(_parts(scope))
+    parts = list(parts_of(scope))
     droppable = [part for part in parts if isinstance(part, ast.stmt) and _is_droppable(part)]
     bound_by: dict[str, list[ast.stmt]] = {}
     for statement in droppable:
@@ -138,17 +138,6 @@ def _drop_unused(scope: ast.AST, wanted: set[str]) -> None:
     for node in [scope, *parts]:
         for body in _blocks(node):
             _replace(body, [statement for statement in body if id(statement) not in unused], node)
-
-
-def _parts(scope: ast.AST) -> Iterator[ast.AST]:
-    """Yields the statements of a scope and the clauses that contain some, not those of nested functions and classes."""
-    stack: list[ast.AST] = [scope]
-    while stack:
-        for child in ast.iter_child_nodes(stack.pop()):
-            if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
-                yield child
-                if not isinstance(child, (*FUNCTIONS, ast.ClassDef)):
-                    stack.append(child)
 
 
 def _is_droppable(statement: ast.stmt) -> bool:

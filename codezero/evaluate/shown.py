@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from codezero.evaluate.examination import Shown
 from codezero.evaluate.normalise import reachable, stripped
 from codezero.evaluate.rules.solution import BUILTINS, Asked, asked_of, read
 from codezero.prompts.neutral import addresses_the_judge, looks_like_verdict, plain
@@ -25,24 +25,38 @@ _WORD = re.compile(r"[^\W\d_]+")
 REMOVED = "[removed]"
 
 
-def show(task: Task, suite: TestSuite, code: str) -> Shown:
-    """Returns question and tests, which depend on the task alone, and the part of the code that the tests depend on.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownTask:
+    """The texts of a task that the judge sees with each attempt."""
 
-    The code is without comments, docstrings and what is unreachable (`normalise`). Names that look like a verdict, are
-    very long, or have characters beyond ASCII become v1, v2, ...; those of the tests do so in tests and question too.
-    Strings that look like a verdict, are prose, very long or have letters beyond ASCII become 'text1', 'text2', ...,
-    unless question or tests have them.
+    question: str
+    tests: str
+    names: Mapping[str, str]
+    """The new names of those that the tests have."""
+    wanted: frozenset[str] | None
+    """The argument of `normalise.reachable`."""
+
+
+def show_task(task: Task, suite: TestSuite) -> ShownTask:
+    """Returns question and tests without lines that address the judge. Names in the tests that look like a verdict, are
+    very long, or have characters beyond ASCII become v1, v2, ... in both."""
+    names = {name: f"v{i}" for i, name in enumerate(_suspicious(read(task.tests)), start=1)}
+    question, tests = (_line_by_line(_renamed(text, names)) for text in (task.question, task.tests))
+    return ShownTask(question=question, tests=tests, names=names, wanted=wanted_of(asked_of(task.origin, suite)))
+
+
+def show_code(task: ShownTask, code: str) -> str:
+    """Returns the part of the code that the tests depend on, without comments, docstrings and what is unreachable
+    (`normalise`). Names become v1, v2, ... as in the tests. Strings that look like a verdict, are prose, very long or
+    have letters beyond ASCII become 'text1', 'text2', ..., unless question or tests have them.
 
     Raises ValueError: the code does not parse (rule `parses`), or Python cannot print it.
     """
-    names = {name: f"v{i}" for i, name in enumerate(_suspicious(read(task.tests)), start=1)}
-    question, tests = (_line_by_line(_renamed(text, names)) for text in (task.question, task.tests))
-    tree = reachable(stripped(code), wanted_of(asked_of(task.origin, suite)))
-    names |= {name: f"v{i}" for i, name in enumerate(_suspicious(tree, names), start=len(names) + 1)}
-    _rename(tree, names)
-    _replace_strings(tree, question, tests)
-    printed = ast.unparse(ast.fix_missing_locations(tree))
-    return Shown(question=question, tests=tests, code=plain(printed))
+    tree = reachable(stripped(code), task.wanted)
+    new = enumerate(_suspicious(tree, task.names), start=len(task.names) + 1)
+    _rename(tree, {**task.names, **{name: f"v{i}" for i, name in new}})
+    _replace_strings(tree, task.question, task.tests)
+    return plain(ast.unparse(ast.fix_missing_locations(tree)))
 
 
 def wanted_of(asked: Asked) -> frozenset[str] | None:
@@ -74,12 +88,12 @@ def _identifiers(node: ast.AST) -> Iterator[tuple[str, str | list[str]]]:
             yield name, value
 
 
-def _suspicious(tree: ast.Module | str, known: dict[str, str] | None = None) -> list[str]:
+def _suspicious(tree: ast.Module | str, known: Iterable[str] = ()) -> list[str]:
     """Returns the names to replace, in the order in which they occur, without `known` ones."""
     if isinstance(tree, str):
         return []
     found: dict[str, None] = {}
-    seen = set(known or ()) | BUILTINS
+    seen = set(known) | BUILTINS
     for node in ast.walk(tree):
         for _, value in _identifiers(node):
             for name in [value] if isinstance(value, str) else value:

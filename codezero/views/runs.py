@@ -106,11 +106,7 @@ class Run:
 
     def reports(self) -> list[RoundReport]:
         """Returns a solver's finished rounds, ascending, each as last played."""
-        with self._lock:
-            found = self._reports.read()
-        if all(one.round < after.round for one, after in itertools.pairwise(found)):
-            return found
-        return sorted({one.round: one for one in found}.values(), key=lambda one: one.round)
+        return self._latest(self._reports, lambda one: one.round)
 
     def learning(self) -> Learning | None:
         """Returns the result of a solver's probes, also of one beside a test writer: whether it learns; None for a run
@@ -127,15 +123,19 @@ class Run:
 
     def batches(self) -> list[BatchReport]:
         """Returns a proposer's finished batches, ascending, each as last made."""
-        with self._lock:
-            found = self._batches.read()
-        return sorted({one.batch: one for one in found}.values(), key=lambda one: one.batch)
+        return self._latest(self._batches, lambda one: one.batch)
 
     def cases(self) -> list[CasesReport]:
         """Returns a test writer's finished batches, ascending, each as last made."""
+        return self._latest(self._cases, lambda one: one.batch)
+
+    def _latest(self, lines: JsonLines[T], number_of: Callable[[T], int]) -> list[T]:
         with self._lock:
-            found = self._cases.read()
-        return sorted({one.batch: one for one in found}.values(), key=lambda one: one.batch)
+            found = lines.read()
+        if all(number_of(one) < number_of(after) for one, after in itertools.pairwise(found)):
+            return found
+        latest = {number_of(one): one for one in found}
+        return [latest[number] for number in sorted(latest)]
 
     def rounds_with_groups(self) -> dict[int, tuple[Head, ...]]:
         """Returns the latest rounds, of which all that was written is kept, with the origins of their groups."""

@@ -199,7 +199,7 @@ def test_a_swarm_learns_stops_cleanly_and_goes_on_under_another_version_of_compo
     for service in SOLVERS:
         numbers = [report["round"] for report in reports(project, service)]
         assert numbers == list(range(1, len(numbers) + 1))  # each round once, over both lives
-    shown = project.execute("solver-1", "codezero", "status", "--ledger", "/shared/ledger.sqlite").stdout
+    shown = project.execute("solver-1", "codezero", "leaderboard", "--ledger", "/shared/ledger.sqlite").stdout
     assert all(peers[service] in shown for service in SOLVERS)
 
 

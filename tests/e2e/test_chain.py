@@ -77,7 +77,7 @@ def play(arguments):
 
 def status(tmp_path):
     with redirect_stdout(StringIO()) as shown:
-        assert main(["status", "--state-dir", str(tmp_path / "state")]) == 3  # it is not running
+        assert main(["status", str(tmp_path / "state")]) == 3  # it is not running
     return shown.getvalue()
 
 

@@ -30,10 +30,10 @@ class JudgeBackend(Protocol):
         """The name of the model and where it runs, for messages."""
         ...
 
-    def choose(self, chats: Sequence[Chat], choices: Sequence[str]) -> list[tuple[float, ...] | None]:
-        """Returns for each chat the probabilities of `choices` as the answer's first token, normalised to sum to 1.
+    def choose(self, chats: Sequence[Chat]) -> list[tuple[float, float] | None]:
+        """Returns for each chat the probabilities of Yes and No as the answer's first token, normalised to sum to 1.
 
-        None if the chat is too long, or the answer would begin with none of them.
+        None if the chat is too long, or the answer would begin with neither of them.
         """
         ...
 
@@ -53,14 +53,14 @@ class Review:
     logprobs: Sequence[float]
     """Log-probabilities of the answer's tokens, in nats: [C]."""
     choices: Sequence[float]
-    """Log-probabilities of the choices as the first token of the model's next message."""
+    """Log-probabilities of Yes and No as the first token of the model's next message."""
 
 
 @runtime_checkable
 class Reviewer(Protocol):
     """A backend that can tell the probability of texts that it did not write."""
 
-    def review(self, chats: Sequence[Chat], choices: Sequence[str]) -> list[Review | None]:
+    def review(self, chats: Sequence[Chat]) -> list[Review | None]:
         """Returns for each chat a review of the assistant's last message; None if the chat is too long."""
         ...
 
@@ -69,7 +69,7 @@ def check_by_asking(backend: JudgeBackend, config: EvaluatorConfig) -> None:
     """Asks the backend a short question. Raises EvaluatorError: the backend cannot be asked, or its answer lacks what
     `evaluator.verdict` needs."""
     if config.verdict is not VerdictMode.generate:
-        if backend.choose([PROBE], (YES, NO)) == [None]:
+        if backend.choose([PROBE]) == [None]:
             raise EvaluatorError(
                 f"{backend.name} gave no probabilities of {YES} and {NO}: set evaluator.verdict=generate, or use a "
                 "server and a model that report log-probabilities of an answer without thinking"

@@ -21,12 +21,9 @@ class OpenAIBackend:
         """Raises EvaluatorError: the server cannot be asked, or its answer lacks what `evaluator.verdict` needs."""
         check_by_asking(self, self._config)
 
-    def choose(self, chats: Sequence[Chat], choices: Sequence[str]) -> list[tuple[float, ...] | None]:
+    def choose(self, chats: Sequence[Chat]) -> list[tuple[float, float] | None]:
         answers = self._server.ask(chats, max_tokens=1, temperature=0.0, logprobs=True, top_logprobs=NUM_ALTERNATIVES)
-        return [
-            shares((answer.logprobs and answer.logprobs.content) or (), choices) if answer else None
-            for answer in answers
-        ]
+        return [shares((answer.logprobs and answer.logprobs.content) or ()) if answer else None for answer in answers]
 
     def write(self, chats: Sequence[Chat], max_new_tokens: int) -> list[str | None]:
         answers = self._server.ask(chats, max_tokens=max_new_tokens, temperature=0.0)

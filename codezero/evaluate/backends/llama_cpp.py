@@ -46,16 +46,11 @@ class LlamaCppBackend:
         self._server: OpenAIBackend | None = None
         self.name = f"{weights.name} in llama.cpp"
 
-    @property
-    def pid(self) -> int | None:
-        """The id of the running process; None without one."""
-        return None if self._process is None else self._process.pid
-
     def check(self) -> None:
         self._ask(OpenAIBackend.check)
 
-    def choose(self, chats: Sequence[Chat], choices: Sequence[str]) -> list[tuple[float, ...] | None]:
-        return self._ask(lambda server: server.choose(chats, choices))
+    def choose(self, chats: Sequence[Chat]) -> list[tuple[float, float] | None]:
+        return self._ask(lambda server: server.choose(chats))
 
     def write(self, chats: Sequence[Chat], max_new_tokens: int) -> list[str | None]:
         return self._ask(lambda server: server.write(chats, max_new_tokens))

@@ -51,9 +51,9 @@ class OllamaBackend:
         """Raises EvaluatorError: Ollama cannot be asked, or its answer lacks what `evaluator.verdict` needs."""
         check_by_asking(self, self._config)
 
-    def choose(self, chats: Sequence[Chat], choices: Sequence[str]) -> list[tuple[float, ...] | None]:
+    def choose(self, chats: Sequence[Chat]) -> list[tuple[float, float] | None]:
         replies = self._ask(chats, 1, {"logprobs": True, "top_logprobs": NUM_ALTERNATIVES})
-        return [shares(reply.logprobs or (), choices) if reply else None for reply in replies]
+        return [shares(reply.logprobs or ()) if reply else None for reply in replies]
 
     def write(self, chats: Sequence[Chat], max_new_tokens: int) -> list[str | None]:
         return [reply.message.content if reply else None for reply in self._ask(chats, max_new_tokens, {})]

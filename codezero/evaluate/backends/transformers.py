@@ -49,23 +49,23 @@ class TransformersBackend:
         """Raises EvaluatorError: `evaluator.verdict` needs choices that differ in their first token, and these do
         not."""
         if self._config.verdict is not VerdictMode.generate:
-            self._first_tokens((YES, NO))
+            self._first_tokens()
 
-    def choose(self, chats: Sequence[Chat], choices: Sequence[str]) -> list[tuple[float, ...] | None]:
-        first = self._first_tokens(choices)
+    def choose(self, chats: Sequence[Chat]) -> list[tuple[float, float] | None]:
+        first = self._first_tokens()
         model = self._model
-        answers: list[tuple[float, ...] | None] = [None] * len(chats)
+        answers: list[tuple[float, float] | None] = [None] * len(chats)
         with self._in_order():
             for rows, batch in self._batches(chats, 1):
                 found = choice_probabilities(model.model, batch, first, pad_id=model.pad_id)
-                for i, probabilities in zip(rows, found, strict=True):
-                    answers[i] = probabilities
+                for i, (yes, no) in zip(rows, found, strict=True):
+                    answers[i] = yes, no
         return answers
 
-    def review(self, chats: Sequence[Chat], choices: Sequence[str]) -> list[Review | None]:
+    def review(self, chats: Sequence[Chat]) -> list[Review | None]:
         """Implements backends.base.Reviewer. Answers to one prompt share its computation, in any order; on an
         accelerator answers to all prompts share forward passes."""
-        first = self._first_tokens(choices)
+        first = self._first_tokens()
         model = self._model
         found: list[Review | None] = [None] * len(chats)
         by_prompt: dict[tuple[int, ...], list[tuple[int, ReviewedAnswer]]] = {}
@@ -108,13 +108,13 @@ class TransformersBackend:
                     answers[i] = model.tokenizer.decode(group[0].completion_ids, skip_special_tokens=True)
         return answers
 
-    def _first_tokens(self, choices: Sequence[str]) -> list[int]:
-        found = [self._model.encode_text(choice)[0] for choice in choices]
-        if len(set(found)) < len(found):
+    def _first_tokens(self) -> tuple[int, int]:
+        yes, no = (self._model.encode_text(choice)[0] for choice in (YES, NO))
+        if yes == no:
             raise EvaluatorError(
-                f"{self.name} cannot tell {' from '.join(choices)} by one token: set evaluator.verdict=generate"
+                f"{self.name} cannot tell {YES} from {NO} by one token: set evaluator.verdict=generate"
             )
-        return found
+        return yes, no
 
     def _batches(self, chats: Sequence[Chat], num_new: int) -> Iterator[tuple[list[int], list[list[int]]]]:
         """Yields the indices of `chats` that share a forward pass, and their token ids, by length. Too long ones are

@@ -250,8 +250,9 @@ class Solution:
     def defined(self) -> dict[str, ast.stmt]:
         """The statements of the module's top level that define or assign names, by name; the last one for each."""
         found: dict[str, ast.stmt] = {}
-        for statement in _top_level(self.body):
-            found.update((name, statement) for node in _expressions(statement) for name in bound_names(node))
+        for part in parts_of(self._module):
+            if isinstance(part, ast.stmt):
+                found.update((name, part) for node in _expressions(part) for name in bound_names(node))
         return found
 
     @cached_property
@@ -262,19 +263,21 @@ class Solution:
     @cached_property
     def nodes(self) -> list[ast.AST]:
         """All nodes of `body` but docstrings and other bare constants."""
-        return list(without_docstrings(ast.Module(body=self.body, type_ignores=[])))
+        return list(without_docstrings(self._module))
+
+    @property
+    def _module(self) -> ast.Module:
+        return ast.Module(body=self.body, type_ignores=[])
 
 
-def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yields the statements that run in the module's scope, also inside `if`, `try`, `with`, `match` and loops."""
-    stack: list[ast.AST] = list(reversed(body))
-    while stack:
-        node = stack.pop()
-        if isinstance(node, ast.stmt):
-            yield node
-        if not isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-            inner = ast.stmt | ast.ExceptHandler | ast.match_case
-            stack.extend(reversed([child for child in ast.iter_child_nodes(node) if isinstance(child, inner)]))
+def parts_of(scope: ast.AST) -> Iterator[ast.AST]:
+    """Yields the statements that run in a scope, and the clauses of `try` and `match` that contain some, in the order
+    of the source."""
+    for child in ast.iter_child_nodes(scope):
+        if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
+            yield child
+            if not isinstance(child, (*FUNCTIONS, ast.ClassDef)):
+                yield from parts_of(child)
 
 
 def _expressions(statement: ast.stmt) -> Iterator[ast.AST]:

@@ -11,6 +11,7 @@ from codezero.proposals import BatchReport, level_name
 from codezero.reports import CasesReport, RoundReport
 from codezero.views.charts.figure import Series, line_chart, stacked_bars
 from codezero.views.charts.scale import running_mean
+from codezero.views.runs import SOLVER, VERIFIER
 
 SMOOTH_FROM = 20
 """The number of rounds from which on a running mean is drawn, over a twentieth of them and at least `SMOOTH_LEAST`."""
@@ -35,6 +36,23 @@ class _Charts:
 
     def bars(self, title: str, series: Series, note: str = "", unit: str = "") -> str:
         return stacked_bars(self._prefix + title, self._x, series, note=note, x_label=self._x_label, unit=unit)
+
+
+def charts_of(
+    role: str,
+    reports: Sequence[RoundReport],
+    batches: Sequence[BatchReport],
+    cases: Sequence[CasesReport],
+    passes: Sequence[Pass],
+    group_size: int,
+    prefix: str = "",
+) -> list[str]:
+    """Returns the charts of a node of this role, none before its first round or batch."""
+    if role == SOLVER:
+        return solver_charts(reports, group_size, passes, prefix) if reports else []
+    if role == VERIFIER:
+        return verifier_charts(cases, passes, prefix) if cases else []
+    return proposer_charts(batches, prefix) if batches else []
 
 
 def solver_charts(

@@ -19,7 +19,7 @@ from codezero import __version__
 from codezero.evaluate.gain import Direction
 from codezero.runtime.visible import visible
 from codezero.views.charts import STYLE
-from codezero.views.charts.runs import proposer_charts, solver_charts, swarm_chart, verifier_charts
+from codezero.views.charts.runs import charts_of, swarm_chart
 from codezero.views.report.change import interval, signed
 from codezero.views.report.measured import Comparison
 from codezero.views.report.summary import RunFacts, instant
@@ -95,11 +95,8 @@ def sentences(runs: Sequence[RunFacts]) -> list[str]:
 
 
 def _charts(one: RunFacts, prefix: str) -> list[Markup]:
-    if one.proposer:
-        return [Markup(chart) for chart in proposer_charts(one.batches, prefix) if one.batches]
-    if not one.solves:
-        return [Markup(chart) for chart in verifier_charts(one.cases, one.passes, prefix) if one.cases]
-    return [Markup(chart) for chart in solver_charts(one.reports, one.group_size, one.passes, prefix) if one.reports]
+    drawn = charts_of(one.role, one.reports, one.batches, one.cases, one.passes, one.group_size, prefix)
+    return [Markup(chart) for chart in drawn]
 
 
 def _policy(style: str) -> str:

@@ -13,7 +13,12 @@ from codezero.views.terminal.snapshot import Snapshot
 from codezero.views.terminal.text import BAD, BOLD, DIM, bar, fit, row, safe, sides
 
 
-def identity(snapshot: Snapshot, width: int) -> list[Text]:
+def top(snapshot: Snapshot, width: int) -> list[Text]:
+    """Returns the lines of identity and progress, each part with a blank line behind it."""
+    return [*_identity(snapshot, width), Text(""), *_progress(snapshot, width), Text("")]
+
+
+def _identity(snapshot: Snapshot, width: int) -> list[Text]:
     """Returns two lines: name and version; peer, model and uptime."""
     status = snapshot.status
     if status is None:
@@ -40,7 +45,7 @@ def _up(snapshot: Snapshot, status: Status) -> Text:
     return Text(f"! {there.state}", BAD)
 
 
-def progress(snapshot: Snapshot, width: int) -> list[Text]:
+def _progress(snapshot: Snapshot, width: int) -> list[Text]:
     """Returns lines with round or batch, a bar for the running stage, time left, and usual seconds of all stages."""
     status = snapshot.status
     if status is None:

@@ -26,10 +26,9 @@ _STYLES = {Direction.RISING: GOOD, Direction.FALLING: BAD, "trouble": BAD, "prob
 
 def solver_page(snapshot: Snapshot, width: int) -> list[Text]:
     """Returns the page's lines. Blank lines separate groups, and are left out first if there is no room."""
-    top = [*header.identity(snapshot, width), Text(""), *header.progress(snapshot, width), Text("")]
     lines = learns(snapshot, width)
     lines += _numbers(snapshot, width) if snapshot.reports else [row("", "no round is finished yet")]
-    return [*top, *lines, *memory(snapshot), *accounts(snapshot), *_push(snapshot)]
+    return [*header.top(snapshot, width), *lines, *memory(snapshot), *accounts(snapshot), *_push(snapshot)]
 
 
 def _numbers(snapshot: Snapshot, width: int) -> list[Text]:
@@ -158,9 +157,8 @@ def _push(snapshot: Snapshot) -> list[Text]:
 
 def proposer_page(snapshot: Snapshot, width: int) -> list[Text]:
     """Returns the page's lines. Blank lines separate groups, and are left out first if there is no room."""
-    top = [*header.identity(snapshot, width), Text(""), *header.progress(snapshot, width), Text("")]
     lines = _batch_numbers(snapshot, width) if snapshot.batches else [row("", "no batch is finished yet")]
-    return [*top, *lines, *memory(snapshot)]
+    return [*header.top(snapshot, width), *lines, *memory(snapshot)]
 
 
 def _batch_numbers(snapshot: Snapshot, width: int) -> list[Text]:

@@ -17,10 +17,9 @@ from codezero.views.terminal.text import BAD, DIM, counts, row, safe
 
 def verifier_page(snapshot: Snapshot, width: int) -> list[Text]:
     """Returns the page's lines. Blank lines separate groups, and are left out first if there is no room."""
-    top = [*header.identity(snapshot, width), Text(""), *header.progress(snapshot, width), Text("")]
     lines = learns(snapshot, width)
     lines += _numbers(snapshot, width) if snapshot.cases else [row("", "no batch is finished yet")]
-    return [*top, *lines, *memory(snapshot)]
+    return [*header.top(snapshot, width), *lines, *memory(snapshot)]
 
 
 def _numbers(snapshot: Snapshot, width: int) -> list[Text]:

@@ -16,7 +16,7 @@ from codezero.observe.probes import Learning
 from codezero.proposals import level_name
 from codezero.views import words
 from codezero.views.charts import sparkline
-from codezero.views.charts.runs import proposer_charts, solver_charts, verifier_charts
+from codezero.views.charts.runs import charts_of
 from codezero.views.runs import VERIFIER, Run
 from codezero.views.web.peers import peers_seen
 from codezero.views.web.solutions import GROUPS_A_PAGE, shown
@@ -115,22 +115,17 @@ def overview(node: Run | None) -> dict[str, object]:
 def charts(node: Run | None) -> dict[str, object]:
     if node is None:
         return {}
-    found = node.learning()
+    found, status = node.learning(), node.status()
     passes = found.passes if found is not None else ()
-    if node.solves:
-        reports = node.reports()
-        status = node.status()
-        size = status.group_size if status is not None else 0
-        version = (len(reports), reports[-1:], size, len(passes))
-        drawn = node.made("charts", version, lambda: solver_charts(reports, size, passes))
-        return {"charts": [Markup(chart) for chart in drawn], "num_done": len(reports)}
-    if node.role == VERIFIER:
-        cases = node.cases()
-        drawn = node.made("charts", (len(cases), cases[-1:], len(passes)), lambda: verifier_charts(cases, passes))
-        return {"charts": [Markup(chart) for chart in drawn], "num_done": len(cases)}
-    batches = node.batches()
-    drawn = node.made("charts", (len(batches), batches[-1:]), lambda: proposer_charts(batches))
-    return {"charts": [Markup(chart) for chart in drawn], "num_done": len(batches)}
+    size = status.group_size if status is not None else 0
+    reports, batches, cases = node.reports(), node.batches(), node.cases()
+    done: Sequence[object] = reports if node.solves else cases if node.role == VERIFIER else batches
+    drawn = node.made(
+        "charts",
+        (len(done), done[-1:], size, len(passes)),
+        lambda: charts_of(node.role, reports, batches, cases, passes, size),
+    )
+    return {"charts": [Markup(chart) for chart in drawn], "num_done": len(done)}
 
 
 def rounds(node: Run | None, page: int) -> dict[str, object]:

@@ -1,6 +1,6 @@
 import pytest
 
-from benchmarks.power import of_mean, of_none, of_shares
+from benchmarks.power import of_mean, of_none, of_shares, wilson
 
 
 def test_two_shares_as_in_the_tables_of_fleiss():
@@ -12,6 +12,15 @@ def test_two_shares_as_in_the_tables_of_fleiss():
 def test_a_mean_as_in_cohen():
     """An effect of half a standard deviation takes (1.95996 + 0.84162)^2 / 0.25 = 31.4 pairs."""
     assert of_mean("", 32, 1.0).shows == pytest.approx(0.495, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("successes", "trials", "low", "high"),
+    [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0061, 0.1718)],
+)
+def test_wilson_as_in_newcombe_1998_table_1(successes, trials, low, high):
+    found = wilson(successes, trials)
+    assert (found.value, found.low, found.high) == pytest.approx((successes / trials, low, high), abs=5e-5)
 
 
 def test_none_seen_is_the_rule_of_three_made_exact():

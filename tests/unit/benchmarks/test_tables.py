@@ -7,7 +7,7 @@ from benchmarks import difficulty, harness, settled, tables
 from benchmarks.attacks import ATTACKS
 from benchmarks.harness import RESULTS, Target
 from benchmarks.mutants import mutants
-from codezero.evaluate.intervals import wilson
+from benchmarks.power import wilson
 from codezero.sandbox.run import Execution
 from codezero.types import CaseOutcome, CaseResult
 

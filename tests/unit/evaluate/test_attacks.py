@@ -9,7 +9,7 @@ from benchmarks.attacks import ATTACKS, Defence
 from codezero.evaluate.dryrun import dry_run
 from codezero.evaluate.rules import RULES
 from codezero.evaluate.rules.check import check as apply_rules
-from codezero.evaluate.shown import show
+from codezero.evaluate.shown import show_code, show_task
 from codezero.prompts.evaluator import json_messages
 from codezero.prompts.neutral import looks_like_verdict
 from codezero.prompts.solver import parse
@@ -64,7 +64,7 @@ def scores_of(text, task):
 
 
 def shown(text, task):
-    return show(task, parse_tests(task.tests), parse(text)).code
+    return show_code(show_task(task, parse_tests(task.tests)), parse(text))
 
 
 def with_plain_variables(code):

@@ -18,7 +18,6 @@ from tests.unit.evaluate.loopback import answer, backend, drip, hang_up, in_turn
 OPENAI, OLLAMA = Backend.openai, Backend.ollama
 BOTH = pytest.mark.parametrize("kind", [OPENAI, OLLAMA], ids=["openai", "ollama"])
 CHAT = [{"role": "user", "content": "Is it?"}]
-CHOICES = ("Yes", "No")
 LIKELY = [("Yes", math.log(0.6)), ("No", math.log(0.2))]
 
 
@@ -67,7 +66,7 @@ HOSTILE = {
 @pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_reply_is_an_error_of_one_plain_line(kind, hostile):
     with serve(hostile(kind)) as server, pytest.raises(EvaluatorError) as caught:
-        backend(kind, server).choose([CHAT], CHOICES)
+        backend(kind, server).choose([CHAT])
     assert str(caught.value).isprintable()
     assert str(caught.value).isascii()
 
@@ -85,7 +84,7 @@ SLOW = {
 def test_timeout_is_of_the_whole_exchange_and_not_repeated(slow):
     with serve(slow) as server:
         with pytest.raises(EvaluatorError, match=r"no complete reply in 0\.4 s: raise evaluator\.timeout_s"):
-            backend(OPENAI, server, timeout_s=0.4, retries=3).choose([CHAT], CHOICES)
+            backend(OPENAI, server, timeout_s=0.4, retries=3).choose([CHAT])
         server.wait_until_asked()
         assert len(server.bodies) == 1
 
@@ -95,7 +94,7 @@ def test_a_name_server_that_hangs_delays_nobody_beyond_the_timeout(monkeypatch):
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: answers.wait(60) and [])
     started_s = time.monotonic()
     with pytest.raises(EvaluatorError, match="no complete reply in"):
-        backend(OPENAI, SimpleNamespace(url="http://judge.example"), timeout_s=0.4).choose([CHAT], CHOICES)
+        backend(OPENAI, SimpleNamespace(url="http://judge.example"), timeout_s=0.4).choose([CHAT])
     assert time.monotonic() - started_s < 30
     answers.set()
 
@@ -107,10 +106,10 @@ def test_a_name_server_that_hangs_delays_nobody_beyond_the_timeout(monkeypatch):
 def test_failed_requests_are_repeated_as_often_as_set(kind, failure):
     with serve(failure) as server:
         with pytest.raises(EvaluatorError, match="tried 3 times"):
-            backend(kind, server, retries=2).choose([CHAT], CHOICES)
+            backend(kind, server, retries=2).choose([CHAT])
         assert len(server.bodies) == 3
     with serve(in_turn(failure, failure, reply(200, answer(kind, LIKELY)))) as server:
-        assert backend(kind, server, retries=2).choose([CHAT], CHOICES)[0] is not None
+        assert backend(kind, server, retries=2).choose([CHAT])[0] is not None
 
 
 def test_waits_between_repeats_grow_and_differ(monkeypatch):
@@ -124,7 +123,7 @@ def test_waits_between_repeats_grow_and_differ(monkeypatch):
     with serve(reply(503, b"")) as server:
         for _ in range(2):
             with pytest.raises(EvaluatorError):
-                backend(OPENAI, server, retries=3).choose([CHAT], CHOICES)
+                backend(OPENAI, server, retries=3).choose([CHAT])
     assert len(waits) == 6
     for first, second in ((0.5, 1.5), (1.0, 3.0), (2.0, 6.0)):
         a, b = waits.pop(0), waits[2]

@@ -67,7 +67,7 @@ class Listener:
 
     name = "listener"
 
-    def choose(self, chats, choices):
+    def choose(self, chats):
         self.chats = chats
         return [(0.9, 0.1)] * len(chats)
 
@@ -331,7 +331,7 @@ class Passes(TransformersBackend):
         super().__init__(model, config)
         self.sizes = []
 
-    def review(self, chats, choices):
+    def review(self, chats):
         self.sizes.append(len(chats))
         return [None] * len(chats)
 
@@ -446,11 +446,11 @@ def test_on_an_accelerator_answers_to_different_prompts_share_a_forward_pass(tin
     ]
     chats += [value_messages("def g(): pass", "g()", "None")]
     backend = TransformersBackend(tiny, EvaluatorConfig(batch_size=1))
-    apart = backend.review(chats, ("Yes", "No"))
+    apart = backend.review(chats)
     backend._packs, backend._most_rows = True, 16
     calls = []
     hook = tiny.model.base_model.register_forward_hook(lambda *_: calls.append(1))
-    together = backend.review(chats, ("Yes", "No"))
+    together = backend.review(chats)
     hook.remove()
     assert len(calls) == 2  # the prompts, then the answers
     for one, other in zip(apart, together, strict=True):

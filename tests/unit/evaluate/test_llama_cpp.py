@@ -16,6 +16,7 @@ import torch
 
 from codezero.config import EvaluatorConfig, VerdictMode
 from codezero.errors import EvaluatorError, ModelError
+from codezero.evaluate.backends import served, transformers
 from codezero.evaluate.backends.llama_cpp import LlamaCppBackend
 from codezero.evaluate.backends.transformers import TransformersBackend
 from codezero.llm import store
@@ -28,8 +29,8 @@ from tests.unit.llm import gguf_files
 
 ROOT = Path(__file__).parent.parent.parent.parent
 CHAT = [{"role": "system", "content": "Answer."}, {"role": "user", "content": "in 12?"}]
-MARKS = tuple("0123456789!#$%&()*+-/:;=?@^_~")
-"""Tokens of the tiny model that have no other spelling."""
+MARKS = {"YES": "~", "NO": "^"}
+"""What stands for the answers: tokens of the tiny model that are among the 20 likeliest, which the server names."""
 
 
 @pytest.fixture(scope="module")
@@ -47,26 +48,29 @@ def tiny(weights):
     made.close()
 
 
-def test_llama_cpp_and_transformers_read_the_same_probabilities_from_the_same_file(tiny, weights, tmp_path):
+def test_llama_cpp_and_transformers_read_the_same_probabilities_from_the_same_file(
+    tiny, weights, tmp_path, monkeypatch
+):
+    for name, mark in MARKS.items():
+        monkeypatch.setattr(served, name, mark)
+        monkeypatch.setattr(transformers, name, mark)
     folder = tmp_path / "converted"
     folder.mkdir()
     convert(weights, gguf_files.pin(weights.read_bytes()), folder)
     local = TransformersBackend(load_model("tiny", folder, torch.device("cpu"), torch.float32), EvaluatorConfig())
     chats = [CHAT, [{"role": "user", "content": "def f(x): return x\n" * 3}]]
-    for found, expected in zip(tiny.choose(chats, MARKS), local.choose(chats, MARKS), strict=True):
-        listed = [i for i, p in enumerate(found) if p > 0]  # the server names the 20 likeliest of 260 tokens
-        assert len(listed) >= 2
-        total = sum(expected[i] for i in listed)
-        assert [found[i] for i in listed] == pytest.approx([expected[i] / total for i in listed], abs=0.02)
+    for found, expected in zip(tiny.choose(chats), local.choose(chats), strict=True):
+        assert found == pytest.approx(expected, abs=0.01)
+        assert min(found) > 0
 
 
 def test_a_process_that_was_killed_is_started_again(tiny):
     tiny.check()
-    before, first = tiny.write([CHAT], 5), tiny.pid
+    before, first = tiny.write([CHAT], 5), tiny._process.pid
     os.kill(first, signal.SIGKILL)
     assert tiny.write([CHAT], 5) == before
-    assert tiny.pid != first
-    assert psutil.Process(tiny.pid).name().startswith("python")
+    assert tiny._process.pid != first
+    assert psutil.Process(tiny._process.pid).name().startswith("python")
 
 
 def test_a_marker_in_untrusted_text_is_plain_text_to_the_real_server(tiny):
@@ -103,7 +107,7 @@ def test_the_process_ends_with_close_and_with_a_parent_that_is_killed(weights):
         "import sys, time; from pathlib import Path; from codezero.config import EvaluatorConfig\n"
         "from codezero.evaluate.backends.llama_cpp import LlamaCppBackend\n"
         f"made = LlamaCppBackend(EvaluatorConfig(), Path({str(weights)!r}), 1)\n"
-        "made.write([[{'role': 'user', 'content': 'x'}]], 1); print(made.pid, flush=True); time.sleep(60)"
+        "made.write([[{'role': 'user', 'content': 'x'}]], 1); print(made._process.pid, flush=True); time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE, text=True) as parent:
         child = int(parent.stdout.readline())
@@ -113,9 +117,9 @@ def test_the_process_ends_with_close_and_with_a_parent_that_is_killed(weights):
 
     made = LlamaCppBackend(EvaluatorConfig(), weights, 1)
     made.write([CHAT], 1)
-    child = made.pid
+    child = made._process.pid
     made.close()
-    assert made.pid is None
+    assert made._process is None
     wait_until_gone([child])
 
 
@@ -124,7 +128,7 @@ def test_a_file_that_is_no_model_is_an_error_that_says_what_to_do(weights, tmp_p
     made = LlamaCppBackend(EvaluatorConfig(), tmp_path / "bad.gguf", 1)
     with pytest.raises(EvaluatorError, match=r"bad\.gguf in llama\.cpp did not start .*evaluator\.backend=transform"):
         made.check()
-    assert made.pid is None
+    assert made._process is None
 
 
 STAND_IN = """
@@ -174,7 +178,7 @@ def test_a_process_killed_in_the_middle_of_an_answer_is_started_again_and_the_an
         while made._server is None and time.monotonic() < deadline:
             time.sleep(0.02)
         time.sleep(0.3)  # for the request to arrive; if it has not, it finds nobody there, which must do as well
-        os.kill(made.pid, signal.SIGKILL)
+        os.kill(made._process.pid, signal.SIGKILL)
         asking.join(120)
         assert found == [["start 2"]]
 
@@ -203,7 +207,7 @@ def test_a_program_that_does_not_start_is_an_error_of_one_plain_line(tmp_path, p
     with pytest.raises(EvaluatorError, match="did not start") as caught:
         made.check()
     assert str(caught.value).isprintable()
-    assert made.pid is None
+    assert made._process is None
 
 
 @pytest.mark.slow
@@ -226,7 +230,7 @@ def test_the_real_judge_ranks_a_reference_above_a_stub_in_one_process_and_in_the
     try:
         outside.check()
         for backend in (outside, inside):
-            found = [yes for yes, _ in backend.choose(chats, (prompt.YES, prompt.NO))]
+            found = [yes for yes, _ in backend.choose(chats)]
             assert all(good > stub for good, stub in zip(found[::2], found[1::2], strict=True)), found
     finally:
         outside.close()

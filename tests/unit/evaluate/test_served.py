@@ -20,7 +20,6 @@ from tests.unit.evaluate.loopback import answer, backend, never, reply, serve
 OPENAI, OLLAMA = Backend.openai, Backend.ollama
 BOTH = pytest.mark.parametrize("kind", [OPENAI, OLLAMA], ids=["openai", "ollama"])
 CHAT = [{"role": "user", "content": "Is it?"}]
-CHOICES = ("Yes", "No")
 NEARLY_ALL = [("Yes", math.log(0.6)), (" yes", math.log(0.1)), ("NO\n", math.log(0.2)), ("None", math.log(0.1))]
 
 
@@ -32,13 +31,13 @@ def quick(monkeypatch):
 @BOTH
 def test_probabilities_of_all_spellings_are_added_and_normalised(kind):
     with serve(reply(200, answer(kind, NEARLY_ALL))) as server:
-        (found,) = backend(kind, server).choose([CHAT], CHOICES)
+        (found,) = backend(kind, server).choose([CHAT])
     assert found == pytest.approx((0.7 / 0.9, 0.2 / 0.9))
 
 
 def test_openai_request_is_one_token_without_thinking():
     with serve(reply(200, answer(OPENAI, NEARLY_ALL))) as server:
-        backend(OPENAI, server).choose([CHAT], CHOICES)
+        backend(OPENAI, server).choose([CHAT])
     assert server.paths == ["/v1/chat/completions"]
     assert server.bodies == [
         {
@@ -55,7 +54,7 @@ def test_openai_request_is_one_token_without_thinking():
 
 def test_ollama_request_is_one_token_without_thinking_and_never_cut():
     with serve(reply(200, answer(OLLAMA, NEARLY_ALL))) as server:
-        backend(OLLAMA, server, max_new_tokens=100).choose([CHAT], CHOICES)
+        backend(OLLAMA, server, max_new_tokens=100).choose([CHAT])
     assert server.paths == ["/api/chat"]
     (body,) = server.bodies
     assert (body["think"], body["truncate"], body["shift"], body["stream"]) == (False, False, False, False)
@@ -100,13 +99,13 @@ ODD = {
 def test_reply_without_the_choices_is_no_answer_and_the_check_says_what_to_set(kind, odd):
     with serve(reply(200, odd(kind))) as server:
         asked = backend(kind, server)
-        assert asked.choose([CHAT], CHOICES) == [None]
+        assert asked.choose([CHAT]) == [None]
         with pytest.raises(EvaluatorError, match=r"no probabilities of Yes and No: set evaluator\.verdict=generate"):
             asked.check()
 
 
 def test_probabilities_above_one_are_taken_as_one():
-    assert shares([Position("No", 700.0, [Alternative("Yes", 0.0)])], CHOICES) == (0.5, 0.5)
+    assert shares([Position("No", 700.0, [Alternative("Yes", 0.0)])]) == (0.5, 0.5)
 
 
 @BOTH
@@ -125,7 +124,7 @@ def test_a_prompt_that_the_server_refuses_gets_no_answer_and_the_others_do(kind)
 
     with serve(picky) as server:
         long = [{"role": "user", "content": "x" * 101}]
-        found = backend(kind, server).choose([CHAT, long, CHAT], CHOICES)
+        found = backend(kind, server).choose([CHAT, long, CHAT])
     assert [answer is None for answer in found] == [False, True, False]
 
 
@@ -137,7 +136,7 @@ def test_a_server_that_takes_no_switch_for_thinking_is_asked_without():
     with serve(strict) as server:
         asked = backend(OPENAI, server)
         asked.check()
-        assert asked.choose([CHAT], CHOICES)[0] is not None
+        assert asked.choose([CHAT])[0] is not None
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
@@ -146,7 +145,7 @@ def test_redirects_are_not_followed_so_the_key_goes_to_the_configured_host_only(
     with serve(reply(200, answer(OPENAI, NEARLY_ALL))) as elsewhere:
         with serve(reply(status, b"", Location=elsewhere.url + "/v1/chat/completions")) as server:
             with pytest.raises(EvaluatorError, match=r"redirects .* not followed") as caught:
-                backend(OPENAI, server, retries=2).choose([CHAT], CHOICES)
+                backend(OPENAI, server, retries=2).choose([CHAT])
             assert server.keys == ["Bearer secret-key"]
         assert elsewhere.bodies == []
     assert "secret-key" not in str(caught.value)
@@ -157,7 +156,7 @@ def test_a_proxy_of_the_environment_sees_nothing_of_a_local_server(monkeypatch, 
     with serve(reply(200, answer(kind, NEARLY_ALL))) as server, serve(reply(200, answer(kind, NEARLY_ALL))) as proxy:
         for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
             monkeypatch.setenv(name, proxy.url)
-        backend(kind, server).choose([CHAT], CHOICES)
+        backend(kind, server).choose([CHAT])
         assert (len(server.bodies), len(proxy.bodies)) == (1, 0)
 
 
@@ -166,9 +165,9 @@ def test_key_comes_from_the_named_variable_and_goes_to_no_ollama(monkeypatch, ca
     monkeypatch.setenv("OPENAI_API_KEY", "other-key")
     with serve(reply(401, b"no")) as server, caplog.at_level(0):
         with pytest.raises(EvaluatorError, match=r"refused the key .*: check MY_KEY") as caught:
-            backend(OPENAI, server, api_key_env="MY_KEY").choose([CHAT], CHOICES)
+            backend(OPENAI, server, api_key_env="MY_KEY").choose([CHAT])
         with pytest.raises(EvaluatorError):
-            backend(OLLAMA, server, api_key_env="MY_KEY").choose([CHAT], CHOICES)
+            backend(OLLAMA, server, api_key_env="MY_KEY").choose([CHAT])
         assert server.keys == ["Bearer secret-key", None]
     assert "secret-key" not in caplog.text + str(caught.value)
 
@@ -178,7 +177,7 @@ def test_a_server_that_repeats_the_key_does_not_get_it_into_messages(monkeypatch
     monkeypatch.setenv("OPENAI_API_KEY", "secret-key")
     with serve(reply(status, b"x" * 195 + b" secret-key")) as server, caplog.at_level(0):
         try:
-            backend(OPENAI, server).choose([CHAT], CHOICES)
+            backend(OPENAI, server).choose([CHAT])
         except EvaluatorError as error:
             logging.getLogger("codezero").warning("%s", error)
     assert "xxx ..." in caplog.text

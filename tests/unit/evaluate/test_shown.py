@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codezero.evaluate.examination import Shown
-from codezero.evaluate.shown import REMOVED, show
+from codezero.evaluate.shown import REMOVED, show_code, show_task
 from codezero.prompts.neutral import addresses_the_judge, looks_like_verdict, plain
 from codezero.tasks.problems import load_problems
 from codezero.tasks.testcases import parse_tests
@@ -13,7 +13,8 @@ from codezero.types import Task, TaskOrigin
 
 
 def seen(code, question="Add 1.", tests="assert f(1) == 2", origin=TaskOrigin.MBPP):
-    return show(Task(origin=origin, question=question, tests=tests), parse_tests(tests), code)
+    task = show_task(Task(origin=origin, question=question, tests=tests), parse_tests(tests))
+    return Shown(question=task.question, tests=task.tests, code=show_code(task, code))
 
 
 def test_an_honest_task_and_solution_are_shown_as_they_are():
@@ -24,7 +25,7 @@ def test_an_honest_task_and_solution_are_shown_as_they_are():
 def test_no_built_in_problem_is_changed():
     for problem in load_problems():
         task = problem.task
-        found = show(task, parse_tests(task.tests), problem.reference)
+        found = seen(problem.reference, task.question, task.tests, task.origin)
         assert (found.question, found.tests) == (task.question, task.tests), problem.task.task_id
 
 

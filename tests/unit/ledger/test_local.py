@@ -209,10 +209,10 @@ def test_the_leaderboard_has_every_peer_s_rewards_and_wins_of_all_rounds(tmp_pat
     ]
 
 
-def test_status_shows_the_leaderboard_of_a_shared_file(tmp_path, capsys):
+def test_the_leaderboard_of_a_shared_file_is_shown(tmp_path, capsys):
     shared(tmp_path / "shared.sqlite")
     LocalLedger(tmp_path / "shared.sqlite", "\x1b[31mevil").close()
-    assert main(["status", "--ledger", str(tmp_path / "shared.sqlite")]) == 0
+    assert main(["leaderboard", "--ledger", str(tmp_path / "shared.sqlite")]) == 0
     _, *lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("   1. +3.50 in 2 rounds, 1 vote, last in round 1: a (")
     assert lines[1].startswith("   2. +1.00 in 1 round, 1 vote, last in round 0: b (")
@@ -220,7 +220,7 @@ def test_status_shows_the_leaderboard_of_a_shared_file(tmp_path, capsys):
     assert not any("\x1b" in line for line in lines)
 
 
-def test_status_of_a_ledger_that_is_none_names_the_file(tmp_path, capsys):
-    assert main(["status", "--ledger", str(tmp_path / "none.sqlite")]) == 1
+def test_the_leaderboard_of_a_ledger_that_is_none_names_the_file(tmp_path, capsys):
+    assert main(["leaderboard", "--ledger", str(tmp_path / "none.sqlite")]) == 1
     assert "there is no ledger at" in (shown := capsys.readouterr().out)
     assert "none.sqlite: no node has used it yet" in shown

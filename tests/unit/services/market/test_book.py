@@ -94,7 +94,7 @@ def test_status_shows_a_market_s_bets_and_trouble_and_runs_no_control_characters
     book.add_bet(0, 0, BET, 5.0, ItemState.DONE)
     book.add_claim(0, 5.0)
     book.note_trouble("the judge said \x1b[2J")
-    assert main(["status", "--state-dir", str(tmp_path)]) == NOT_RUNNING
+    assert main(["status", str(tmp_path)]) == NOT_RUNNING
     shown = [line for line in map(str.strip, capsys.readouterr().out.splitlines()) if line.startswith(("market", "tr"))]
     assert shown[0].startswith(f"market 1 bet of {animal_name('QmPeer')} at 0x1111")
     assert shown[0].endswith(" on chain 1; 0 not confirmed, 1 game to be claimed")
