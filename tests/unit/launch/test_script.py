@@ -177,7 +177,7 @@ def test_ctrl_c_while_waiting_for_the_sign_in_ends_the_app_and_keeps_what_is_sig
 
 
 def test_only_nodes_get_the_hubs_tokens(login, on_terminal, checkout):
-    tokens = {name: "hf_secret" for name in ("HUGGINGFACE_ACCESS_TOKEN", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")}
+    tokens = dict.fromkeys(("HUGGINGFACE_ACCESS_TOKEN", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"), "hf_secret")
     browser = login.tools / "browser"
     browser.write_text(f"#!/bin/sh\nenv >{checkout.folder}/seen\n")
     browser.chmod(0o755)
