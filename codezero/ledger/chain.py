@@ -13,7 +13,6 @@ from dataclasses import replace
 
 from codezero.ledger.local import LocalLedger, SkippedRounds
 from codezero.ledger.submitter import Submitter
-from codezero.reports import Receipt
 from codezero.types import RoundId, ScoredGroup
 
 logger = logging.getLogger(__name__)
@@ -76,11 +75,9 @@ class ChainLedger:
                 self._patience_s,
             )
 
-    def settle(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> Receipt:
+    def settle(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> None:
         """Stores reward and vote on disk, once per round; the chain gets them later. Raises LedgerError: it cannot."""
-        receipt = self._local.settle(round_id, groups)
-        self.submitter.credit(round_id, receipt.reward, receipt.winners)
-        return receipt
+        self.submitter.credit(round_id, *self._local.settle(round_id, groups))
 
     def total_reward(self) -> float:
         return self._local.total_reward()

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import sqlite3
+import time
 
 import pytest
 
@@ -65,14 +66,14 @@ def registered(node):
 def test_a_local_ledger_s_last_round_is_what_it_took_last(tmp_path):
     made = LocalLedger(tmp_path / "shared.sqlite", "me")
     made.settle(RoundId(number=1), [scored([rollout()], [2.0])])
-    receipt = made.settle(RoundId(number=2), [scored([rollout()], [0.5])])
+    made.settle(RoundId(number=2), [scored([rollout()], [0.5])])
     LocalLedger(tmp_path / "shared.sqlite", "other").settle(RoundId(number=9), [scored([rollout()], [7.0])])
     write_location(tmp_path, LedgerLocation(kind="local", peer_id="me", path=str(tmp_path / "shared.sqlite")))
     view = read_view(tmp_path)
     assert (view.kind, view.peer_id, view.num_rounds, view.earned) == ("local", "me", 2, 2.5)
     last = view.last_accepted
     assert (last.kind, last.round, last.points, last.winners) == ("round", 2, 0.5, ("me",))
-    assert (last.reference, last.at_s) == (receipt.reference, receipt.settled_at_s)
+    assert (last.reference, 0 <= time.time() - last.at_s < 60) == ("row 2", True)
     assert last.what == "reward +0.50 and a vote for me in round 2"
     assert (view.last_reward, view.pending, view.trouble, view.problems) == (last, (), None, ())
 
