@@ -20,6 +20,7 @@ from codezero.doctor import allowed, identity
 from codezero.doctor.case import Case
 from codezero.doctor.redact import SHORTEST
 from codezero.errors import ConfigError, IdentityError
+from codezero.ledger.modal import KEYS
 from codezero.rollouts import rollout_file
 
 _MAX_FILE = 1 << 20
@@ -94,7 +95,7 @@ def _of_files(case: Case) -> Iterator[bytes]:
     if case.config.push.token_file:
         yield _read(Path(case.config.push.token_file).expanduser()).strip()
     login = Path(ledger.login_dir).expanduser()
-    for path in (Path(ledger.keystore).expanduser(), login / "userApiKey.json", login / "userData.json"):
+    for path in (Path(ledger.keystore).expanduser(), login / KEYS, login / "userData.json"):
         yield from (value.encode() for value in _strings(path))
     yield _read(login / "token").strip()
     for path in (login.parent / "sign-in.env", login.parent / ".env", Path(".env")):
