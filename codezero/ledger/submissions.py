@@ -27,9 +27,9 @@ logger = logging.getLogger(__name__)
 class Submissions(Delivery):
     """Submits one peer's items through one writer."""
 
-    def __init__(self, outbox: Outbox, reads: Coordinator, writer: CoordinatorWriter, peer_id: str) -> None:
+    def __init__(self, outbox: Outbox, reads: Coordinator, writer: CoordinatorWriter) -> None:
         super().__init__(outbox, reads.broadcast)
-        self._reads, self._writer, self._peer_id = reads, writer, peer_id
+        self._reads, self._writer, self._peer_id = reads, writer, outbox.scope.peer_id
         self._registered_for: set[int] = set()
         self.halted = ""
         """The reason why nothing is submitted until the node is started again; empty if there is none."""

@@ -55,11 +55,10 @@ class Policy:
 class Submitter:
     """Submits one peer's items to the contract, in a thread."""
 
-    def __init__(
-        self, outbox: Outbox, chain: Coordinator, writer: CoordinatorWriter, peer_id: str, policy: Policy
-    ) -> None:
-        self._outbox, self._chain, self._writer, self._peer_id, self._policy = outbox, chain, writer, peer_id, policy
-        self._delivery = Submissions(outbox, chain, writer, peer_id)
+    def __init__(self, outbox: Outbox, chain: Coordinator, writer: CoordinatorWriter, policy: Policy) -> None:
+        self._outbox, self._chain, self._writer, self._policy = outbox, chain, writer, policy
+        self._peer_id = outbox.scope.peer_id
+        self._delivery = Submissions(outbox, chain, writer)
         self._others: list[Callable[[], bool]] = []
         self._worker = Worker("submitter", self._work)
         self._changed = threading.Condition()

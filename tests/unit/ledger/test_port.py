@@ -62,7 +62,7 @@ class OnChain:
     def open(self):
         outbox = self.deployed.outbox(self.folder / "outbox.sqlite")
         reads = Coordinator(self.deployed.contract, self.rpc)
-        followed = Submitter(outbox, reads, self.writer(), "peer", Policy(period_s=0.0, poll_s=0.05))
+        followed = Submitter(outbox, reads, self.writer(), Policy(period_s=0.0, poll_s=0.05))
         followed.start()
         return ChainLedger(LocalLedger(self.folder / "ledger.sqlite", "peer", ["evil"]), followed, patience_s=60.0)
 

@@ -28,7 +28,7 @@ class Node:
         self.folder, self.clock, self.chain = folder, clock, FakeChain()
         self.local = LocalLedger(folder / "ledger.sqlite", "me")
         self.outbox = Outbox(folder / "outbox.sqlite", SCOPE)
-        self.delivery = Submissions(self.outbox, self.chain, self.chain, "me")
+        self.delivery = Submissions(self.outbox, self.chain, self.chain)
         where = {"chain_id": 7, "contract": "0xC0", "rpc_url": "https://rpc/SECRET"}
         write_location(folder, LedgerLocation(kind="wallet", peer_id="me", **where))
 
@@ -182,7 +182,7 @@ def test_what_the_sign_in_app_sent_is_the_reference_of_what_the_chain_then_has(r
             registered.chain.rewards[round_id.number] = reward
             return "0xfromtheapp"
 
-    registered.delivery = Submissions(registered.outbox, registered.chain, App(), "me")
+    registered.delivery = Submissions(registered.outbox, registered.chain, App())
     registered.outbox.credit(RoundId(number=0), 3.0, [])
     registered.outbox.fold()
     registered.deliver()

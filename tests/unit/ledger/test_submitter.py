@@ -107,7 +107,7 @@ def path(tmp_path):
 @contextmanager
 def running(path, chain, policy=QUICK, start=True, contract="0xC0"):
     outbox = Outbox(path, LedgerScope(chain_id=7, contract=contract, peer_id="peer"))
-    submitter = Submitter(outbox, chain, chain, "peer", policy)
+    submitter = Submitter(outbox, chain, chain, policy)
     if start:
         submitter.start()
     try:
