@@ -22,6 +22,7 @@ from codezero.ledger.delivery import UNSEEN_S
 from codezero.ledger.faults import FeesTooHigh, InsufficientFunds, OutboxError, PeerTaken, ProxyFault, RpcFault
 from codezero.ledger.outbox import Outbox
 from codezero.ledger.submissions import Submissions, require_owner
+from codezero.runtime.reminders import Reminders
 from codezero.runtime.worker import Worker
 from codezero.types import RoundId
 
@@ -33,8 +34,6 @@ MAX_POLL_S = 300.0
 """Longest wait in seconds between two polls while the RPC does not answer."""
 UNPAID_S = 300.0
 """Seconds between two tries after the account could not pay."""
-REMIND_S = 3600.0
-"""Seconds between two warnings of the same kind."""
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +73,7 @@ class Submitter:
         self._busy = False
         """True if, at the last poll, something that was sent was not confirmed."""
         self._paused_until_s = 0.0  # monotonic
-        self._reminded: dict[str, float] = {}
+        self._reminders = Reminders()
 
     def start(self) -> None:
         """Polls the chain, then starts the thread.
@@ -275,10 +274,7 @@ class Submitter:
                 self._remind("outbox", str(full))
 
     def _remind(self, kind: str, text: str) -> None:
-        """Warns of each kind of problem at most once in REMIND_S."""
-        now_s = time.monotonic()
-        if now_s - self._reminded.get(kind, -math.inf) >= REMIND_S:
-            self._reminded[kind] = now_s
+        if self._reminders.is_due(kind):
             logger.warning("%s", text)
 
     def _since_view_s(self) -> float:

@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import math
 import random
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +13,7 @@ from typing import TYPE_CHECKING
 from codezero.errors import CodezeroError, Stopping
 from codezero.ledger.faults import OutboxError, RpcFault
 from codezero.prompts import market as prompt
+from codezero.runtime.reminders import Reminders
 from codezero.runtime.worker import Worker
 from codezero.services.judge.client import Clue, JudgeService
 from codezero.services.market.bets import BetDelivery, BetRecord
@@ -31,8 +30,6 @@ BUSY_POLL_S = 2.0
 """Seconds between two steps while a bet is not confirmed."""
 MAX_POLL_S = 300.0
 """The longest wait in seconds while the judge service or the chain does not answer."""
-REMIND_S = 3600.0
-"""Seconds between two warnings of the same problem."""
 RECORD = "prg_record.txt"
 
 logger = logging.getLogger(__name__)
@@ -66,7 +63,7 @@ class Player:
         self._worker = Worker("market", lambda: None if self._worker.is_stopping else self.tick())
         self._chosen: tuple[Clue, int] | None = None
         self._failures = 0  # consecutive ones
-        self._reminded: dict[str, float] = {}
+        self._reminders = Reminders()
         self._noted: str | None = None
         """The problem that the book has; None before it was written in this run."""
         self.trouble = ""
@@ -133,9 +130,6 @@ class Player:
                 self._noted = trouble
 
     def _troubled(self, text: str, kind: str) -> None:
-        """Notes a problem, and warns of each kind at most once in `REMIND_S`."""
         self._note(text, kind)
-        now_s = time.monotonic()
-        if now_s - self._reminded.get(kind, -math.inf) >= REMIND_S:
-            self._reminded[kind] = now_s
+        if self._reminders.is_due(kind):
             logger.warning("%s", text)
