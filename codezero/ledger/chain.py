@@ -6,10 +6,8 @@ The node's own file (`local`) has each round as well, since the chain gets the s
 from __future__ import annotations
 
 import logging
-import sys
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 
 from codezero.ledger.local import LocalLedger, SkippedRounds
 from codezero.ledger.submitter import Submitter
@@ -61,7 +59,7 @@ class ChainLedger:
             if not told and waited_s >= LOOK_S:
                 told = True
                 logger.info("waiting for the contract to go past round %d", after.number)
-            self.submitter.wait_for_round(replace(after, stage=sys.maxsize), LOOK_S)
+            self.submitter.wait_for_round(after.number, LOOK_S)
 
     def _tell_ahead(self, now: RoundId, after: RoundId) -> None:
         if not self._is_told_ahead:

@@ -138,10 +138,15 @@ class Submitter:
         if self._fatal is not None:
             raise self._fatal
 
-    def wait_for_round(self, after: RoundId, timeout_s: float) -> bool:
-        """Waits until the chain is past a round or the submitter has failed for good; False if neither is in time."""
+    def wait_for_round(self, after: int, timeout_s: float) -> bool:
+        """Waits until the chain is past the round of a number or the submitter has failed for good; False if neither is
+        in time."""
+
+        def is_over() -> bool:
+            return self._fatal is not None or (self._round is not None and self._round.number > after)
+
         with self._changed:
-            return self._changed.wait_for(lambda: self._is_past(after) or self._fatal is not None, timeout_s)
+            return self._changed.wait_for(is_over, timeout_s)
 
     def credit(self, round_id: RoundId, reward: float, winners: Sequence[str]) -> None:
         """Stores a round's reward and vote in the outbox, to be submitted later. Raises OutboxError: it cannot."""
@@ -254,10 +259,6 @@ class Submitter:
         enough = 0 < self._policy.threshold <= abs(owed.points)
         if enough or not 0 <= time.time() - owed.since_s < self._policy.period_s:  # below 0 if the clock was set back
             self._outbox.fold(seen=self._round)
-
-    def _is_past(self, round_id: RoundId) -> bool:
-        seen = self._round
-        return seen is not None and (seen.number, seen.stage) > (round_id.number, round_id.stage)
 
     def _troubled(self, error: CodezeroError | None) -> None:
         """Stores the trouble, and warns of it; None means that there is no trouble any more."""

@@ -123,7 +123,7 @@ def test_it_registers_follows_the_round_and_submits_on_shutdown(path, chain):
         assert submitter.round_id == RoundId(number=5)
         wait_until(lambda: chain.owner == OURS)
         chain.round = 6
-        assert submitter.wait_for_round(RoundId(number=5), 20.0)
+        assert submitter.wait_for_round(5, 20.0)
         submitter.credit(RoundId(number=6), 2.5, ["a"])
         submitter.credit(RoundId(number=6), 2.5, ["a"])
         wait_until(lambda: len(chain.polled) > 6)
@@ -163,7 +163,7 @@ def test_a_peer_of_somebody_else_is_fatal_at_start_and_later(path, chain):
     with running(path, chain) as submitter:
         submitter.check()
         chain.owner = THEIRS
-        assert submitter.wait_for_round(RoundId(number=99), 20.0)  # it does not keep a node waiting for ever
+        assert submitter.wait_for_round(99, 20.0)  # it does not keep a node waiting for ever
         with pytest.raises(PeerTaken):
             submitter.check()
 
@@ -264,7 +264,7 @@ def test_a_round_that_goes_back_is_not_believed(path, chain):
         wait_until(lambda: "at round 3 stage 0 and was at 5 stage 0" in submitter.trouble)
         assert submitter.round_id == RoundId(number=5)
         chain.round = 6
-        assert submitter.wait_for_round(RoundId(number=5), 20.0)
+        assert submitter.wait_for_round(5, 20.0)
     chain.round = 2
     with running(path, chain, start=False) as submitter, pytest.raises(StaleChain):
         submitter._poll()
@@ -294,7 +294,7 @@ def test_a_round_that_cannot_have_come_since_the_last_run_is_not_believed(path, 
         assert "which is impossible" in submitter.trouble
         assert submitter.round_id == RoundId(number=5)
         chain.round = 6
-        assert submitter.wait_for_round(RoundId(number=5), 20.0)
+        assert submitter.wait_for_round(5, 20.0)
 
 
 @pytest.fixture
@@ -419,7 +419,7 @@ def test_a_disk_that_is_full_is_told_and_the_round_is_still_followed(path, chain
         monkeypatch.setattr(submitter._outbox, "remember", fail)
         wait_until(lambda: submitter.trouble == str(full))
         chain.round = 6
-        assert submitter.wait_for_round(RoundId(number=5), 20.0)
+        assert submitter.wait_for_round(5, 20.0)
         monkeypatch.setattr(submitter._outbox, "fold", fail)
         with pytest.raises(OutboxError):
             submitter.stop()
