@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from codezero.errors import CodezeroError, LedgerError
 from codezero.ledger.account import ETHER, ether
 from codezero.ledger.coordinator import ChainView, Coordinator, CoordinatorWriter, Sender, check_round
-from codezero.ledger.delivery import UNSEEN_S
+from codezero.ledger.delivery import UNSEEN_S, backoff_s
 from codezero.ledger.faults import FeesTooHigh, InsufficientFunds, OutboxError, PeerTaken, ProxyFault, RpcFault
 from codezero.ledger.outbox import Outbox
 from codezero.ledger.submissions import Submissions, require_owner
@@ -176,7 +176,7 @@ class Submitter:
         except RpcFault as error:
             self._failures += 1
             self._troubled(error)
-            wait_s = min(self._policy.poll_s * 2.0 ** min(self._failures - 1, 10), MAX_POLL_S)
+            wait_s = backoff_s(self._failures - 1, MAX_POLL_S, self._policy.poll_s)
             return max(wait_s * random.uniform(0.75, 1.25), error.retry_after_s or 0.0)
         except PeerTaken as error:
             is_said_again = str(error) == self._trouble

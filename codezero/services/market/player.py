@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codezero.errors import CodezeroError, Stopping
+from codezero.ledger.delivery import backoff_s
 from codezero.ledger.faults import OutboxError, RpcFault
 from codezero.prompts import market as prompt
 from codezero.runtime.reminders import Reminders
@@ -85,7 +86,7 @@ class Player:
         except CodezeroError as error:
             self._failures += 1
             self._troubled(str(error), type(error).__name__)
-            wait_s = min(self._poll_s * 2.0 ** min(self._failures - 1, 10), MAX_POLL_S)
+            wait_s = backoff_s(self._failures - 1, MAX_POLL_S, self._poll_s)
             asked_for_s = error.retry_after_s if isinstance(error, RpcFault) else None
             return max(wait_s * random.uniform(0.75, 1.25), asked_for_s or 0.0)
         except Exception as error:  # the thread's boundary: whatever breaks in here must not end the node's training
