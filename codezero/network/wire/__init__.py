@@ -1,6 +1,6 @@
 """Encodes and decodes the records that nodes exchange, in the native format and in that of GenRL 0.3.0.
 
-All input is untrusted. The readers raise WireError and nothing else, whatever they are given.
+All input is untrusted. The readers raise WireError and nothing else, whatever bytes they are given.
 """
 
 from __future__ import annotations

@@ -171,12 +171,6 @@ def test_another_version_is_named():
         assert detail == f"version {found}, only 2 is read here"
 
 
-@pytest.mark.parametrize("raw", [None, "text", 3, ["a"], bytearray(b"\x01")])
-def test_what_is_not_bytes_is_malformed(raw):
-    fails(Reason.MALFORMED, read_announcement, raw)
-    fails(Reason.MALFORMED, unpack_groups, raw, announce())
-
-
 @pytest.mark.parametrize(
     "changes",
     [
