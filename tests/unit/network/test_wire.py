@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codezero.network.wire import (
-    MAX_RECORD_BYTES,
     PROPOSALS,
     Reason,
     WireError,
@@ -25,6 +24,7 @@ from codezero.network.wire import (
 )
 from codezero.network.wire.announcement import MAX_ANNOUNCEMENT_BYTES
 from codezero.network.wire.body import MAX_BODY_BYTES
+from codezero.network.wire.codec import MAX_RECORD_BYTES
 from codezero.types import SampledTokens
 from tests.unit.network.wire_builders import SWARM, announce, group, groups, identity
 

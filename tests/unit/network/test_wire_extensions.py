@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codezero.network.wire import (
-    MAX_RECORD_BYTES,
     Reason,
     WireError,
     fit,
@@ -23,6 +22,7 @@ from codezero.network.wire import (
     unpack_proposals,
 )
 from codezero.network.wire.body import BodyItem
+from codezero.network.wire.codec import MAX_RECORD_BYTES
 from codezero.network.wire.fitting import pack_items
 from tests.unit.network.proposal_nodes import marks, proposal
 from tests.unit.network.test_wire_fuzz import VALUES, at_most_mib

@@ -10,7 +10,8 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from codezero.network.wire import MAX_RECORD_BYTES, MAX_TEXT_CHARS, Reason, WireError, read_genrl
+from codezero.network.wire import Reason, WireError, read_genrl
+from codezero.network.wire.codec import MAX_RECORD_BYTES, MAX_TEXT_CHARS
 from codezero.types import FinishReason, TaskOrigin
 from tests.unit.network.wire_builders import INSTANCE, SWARM, genrl, group, groups, identity
 
