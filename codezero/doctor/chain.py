@@ -21,7 +21,6 @@ from codezero.identity.names import animal_name
 from codezero.ledger.keystore import PASSPHRASE_ENV
 from codezero.runtime.amounts import span
 
-TIMEOUT_S = 4.0
 _NOBODY = "0x" + "00" * 20
 _SOON_S = 7 * 86400
 _DEADLINE_AT = 2 + 2 * (1 + 32 + 4 + 21)
@@ -69,7 +68,9 @@ def _on_chain(case: Case, account: str) -> Iterator[Finding]:
     config, market = case.config.ledger, case.config.market
     identity = keys.load(case)
     peer_id = identity.peer_id if identity else ""
-    opened = partial(open_contract, rpc_url=config.rpc_url, chain_id=config.chain_id, timeout_s=TIMEOUT_S, retries=0)
+    opened = partial(
+        open_contract, rpc_url=config.rpc_url, chain_id=config.chain_id, timeout_s=reach.TIMEOUT_S, retries=0
+    )
     coordinator = Coordinator(*opened("SwarmCoordinator", config.contract_address))
     view = coordinator.view(peer_id, account or _NOBODY)
     where = f"the RPC at {urlsplit(config.rpc_url).netloc}: chain {config.chain_id}"
