@@ -89,4 +89,5 @@ class ChainLedger:
         try:
             self.submitter.stop()
         finally:
+            self.submitter.close()
             self._local.close()

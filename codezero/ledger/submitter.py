@@ -157,6 +157,11 @@ class Submitter:
                 *(("", "s") if waiting == 1 else ("s", "")),
             )
 
+    def close(self) -> None:
+        """Closes the outbox, except under a thread that `stop` has left behind."""
+        if not self._worker.is_alive:
+            self._outbox.close()
+
     def _work(self) -> float:
         is_last = self._worker.is_stopping  # read before the tick, which then sees all items that `stop` made
         wait_s = self._tick()

@@ -40,6 +40,9 @@ class Submitter:
     def stop(self):
         self.stopped = True
 
+    def close(self):
+        """It has no file."""
+
 
 def ledger(tmp_path, submitter, patience_s=600.0):
     return ChainLedger(LocalLedger(tmp_path / "ledger.sqlite", "me", ["evil"]), submitter, patience_s)

@@ -9,6 +9,7 @@ import pytest
 
 from codezero.ledger import delivery
 from codezero.ledger import submitter as module
+from codezero.ledger.chain import ChainLedger
 from codezero.ledger.coordinator import ChainView, Standing
 from codezero.ledger.faults import (
     InsufficientFunds,
@@ -22,6 +23,7 @@ from codezero.ledger.faults import (
     WrongChain,
 )
 from codezero.ledger.items import ItemState, Kind, LedgerScope
+from codezero.ledger.local import LocalLedger
 from codezero.ledger.outbox import TROUBLE, TROUBLE_SEEN, TROUBLE_SINCE, Outbox
 from codezero.ledger.reading import read_pending
 from codezero.ledger.submitter import Policy, Submitter
@@ -130,6 +132,13 @@ def test_it_registers_follows_the_round_and_submits_on_shutdown(path, chain):
         assert (chain.rewards, submitter.trouble) == ({}, "")
     assert (chain.rewards, chain.votes) == ({6: 2}, {6: ("a",)})
     assert {item.state for item in read_pending(path).items} == {ItemState.DONE}  # looked at again before it ended
+
+
+def test_a_closed_ledger_is_whole_in_its_two_files(tmp_path, path, chain):
+    submitter = Submitter(Outbox(path, LedgerScope(chain_id=7, contract="0xC0", peer_id="peer")), chain, chain, QUICK)
+    submitter.start()
+    ChainLedger(LocalLedger(tmp_path / "ledger.sqlite", "peer"), submitter, patience_s=60.0).close()
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["ledger.sqlite", "outbox.sqlite"]
 
 
 @pytest.mark.parametrize("policy", [Policy(poll_s=0.02, threshold=4.0), Policy(poll_s=0.02, period_s=0.0)])
