@@ -41,7 +41,7 @@ from codezero.network.dht.link import SwarmLink
 from codezero.network.genrl import GenrlBoard
 from codezero.network.join import rules_of
 from codezero.network.native import NativeBoard
-from codezero.network.wire import MAX_RECORD_BYTES
+from codezero.network.wire.codec import MAX_RECORD_BYTES
 from codezero.tasks.problems import load_problems
 from codezero.types import FinishReason, Rollout, RolloutGroup, RoundId, Task, TaskOrigin
 

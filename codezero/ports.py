@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from codezero.proposals import Proposal, ProposalFeedback
-from codezero.reports import Receipt, UpdateReport
+from codezero.reports import UpdateReport
 from codezero.types import RolloutGroup, RoundId, ScoredGroup, SwarmRound, Task
 
 Progress = Callable[[str, int, int], None]
@@ -134,7 +134,7 @@ class Ledger(Protocol):
         """Returns the round to play now, which is later than `after`; blocks until the swarm's count has reached it."""
         ...
 
-    def settle(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> Receipt | None:
+    def settle(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> object:
         """Records the round's reward and vote exactly once, however often it is called for the same round."""
         ...
 

@@ -1,12 +1,10 @@
-"""Updates, settlements and finished rounds in numbers."""
+"""Updates, batches and finished rounds in numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-
-from codezero.types import RoundId
 
 
 class SkipReason(str, Enum):
@@ -105,18 +103,6 @@ class CasesReport:
     """Unix time of the batch's end, in seconds."""
     solver: SolverReport | None = None
     """The solver that is trained too; None without `verifier.train_solver`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
-    """Proof that the ledger has recorded a round's reward and vote."""
-
-    round_id: RoundId
-    reward: float
-    winners: tuple[str, ...]
-    reference: str
-    """The row id or the transaction hash."""
-    settled_at_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

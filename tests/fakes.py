@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 from contextlib import contextmanager
 
-from codezero.reports import Receipt, SkipReason, UpdateReport
+from codezero.reports import SkipReason, UpdateReport
 from codezero.types import RoundId, SwarmRound
 from tests.builders import group, rollout, scored, task
 
@@ -84,7 +84,6 @@ class Calls:
 
     def settle(self, round_id, groups):
         self.calls.append(("settle", round_id.number, len(groups)))
-        return Receipt(round_id=round_id, reward=0.0, winners=(), reference="row 1", settled_at_s=0.0)
 
     def status(self):
         return ""

@@ -52,7 +52,7 @@ class PushedCheckpoint(Enum):
 class PushConfig:
     enabled: bool = False
     """Push the model to the Hugging Face hub, in the background: the whole model, or the adapter if train.method is
-    lora. The token comes from HUGGINGFACE_ACCESS_TOKEN or HF_TOKEN, or from push.token_file."""
+    lora. The token comes from HUGGINGFACE_ACCESS_TOKEN, HF_TOKEN or HUGGING_FACE_HUB_TOKEN, or from push.token_file."""
     every_hours: float = 6.0
     """Hours between two pushes; 0 uses every_rounds alone. The first push follows the first round that changed the
     model."""

@@ -31,7 +31,7 @@ _TEXTS = {
     "tracking": ("log_dir", "level", "prometheus_host"),
 }
 """The texts that are listed: the last parts of their names, by the sections before."""
-_URLS = frozenset(("ledger.rpc_url", "ledger.proxy_url", "evaluator.url", "proposer.url", "judge.url", "push.endpoint"))
+URLS = frozenset(("ledger.rpc_url", "ledger.proxy_url", "evaluator.url", "proposer.url", "judge.url", "push.endpoint"))
 """The settings of which only scheme, host and port come in: user, path and query of a URL may hold a key."""
 
 
@@ -41,7 +41,7 @@ def value(name: str, value: Any) -> Any:
     is_text = value not in (None, "", []) and not isinstance(value, bool | int | float | Enum)
     if last in _TEXTS.get(section, ()) or not is_text:
         return value
-    return _server(str(value)) if name in _URLS else SET
+    return _server(str(value)) if name in URLS else SET
 
 
 def settings(text: str, config: NodeConfig) -> str:

@@ -10,8 +10,6 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import msgspec
-
 from codezero.config import LedgerConfig, LedgerKind, checkout
 from codezero.config.multiaddr import is_loopback
 from codezero.doctor import identity as keys
@@ -23,17 +21,10 @@ from codezero.identity.names import animal_name
 from codezero.ledger.keystore import PASSPHRASE_ENV
 from codezero.runtime.amounts import span
 
-TIMEOUT_S = 4.0
 _NOBODY = "0x" + "00" * 20
-_MAX_FILE = 1 << 20
 _SOON_S = 7 * 86400
 _DEADLINE_AT = 2 + 2 * (1 + 32 + 4 + 21)
 """The index of the deadline in the sign-in app's digest (modal-login/lib/deferred.ts): 6 bytes in hex, 0 for none."""
-
-
-class _Key(msgspec.Struct, rename="camel"):
-    activated: bool = False
-    deferred_action_digest: str = ""
 
 
 def check_chain(case: Case) -> Iterator[Finding]:
@@ -77,7 +68,9 @@ def _on_chain(case: Case, account: str) -> Iterator[Finding]:
     config, market = case.config.ledger, case.config.market
     identity = keys.load(case)
     peer_id = identity.peer_id if identity else ""
-    opened = partial(open_contract, rpc_url=config.rpc_url, chain_id=config.chain_id, timeout_s=TIMEOUT_S, retries=0)
+    opened = partial(
+        open_contract, rpc_url=config.rpc_url, chain_id=config.chain_id, timeout_s=reach.TIMEOUT_S, retries=0
+    )
     coordinator = Coordinator(*opened("SwarmCoordinator", config.contract_address))
     view = coordinator.view(peer_id, account or _NOBODY)
     where = f"the RPC at {urlsplit(config.rpc_url).netloc}: chain {config.chain_id}"
@@ -175,14 +168,14 @@ def _app(case: Case, url: str) -> Iterator[Finding]:
 
 def _session(config: LedgerConfig) -> Iterator[Finding]:
     """Reports when the session key that the app signs with expires, by the app's file; the private key is not read."""
-    path = Path(config.login_dir).expanduser() / "userApiKey.json"
+    from codezero.ledger import modal
+
     try:
-        with path.open("rb") as file:
-            found = msgspec.json.decode(file.read(_MAX_FILE), type=dict[str, list[_Key]])
-    except FileNotFoundError:
-        return  # nobody has signed in here, which the finding `account` reports
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        yield error("session key", f"{path} is damaged or cannot be read", "the app signs nothing", "sign in again")
+        found = modal.session_keys(Path(config.login_dir).expanduser())
+    except LedgerError as fault:
+        # Where there is no file nobody has signed in here, which the finding `account` reports.
+        if not isinstance(fault.__cause__, FileNotFoundError):
+            yield refusal("session key", fault, "the app signs nothing")
         return
     for org_id, saved in found.items():
         if config.org_id and org_id != config.org_id:

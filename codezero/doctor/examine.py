@@ -11,7 +11,8 @@ from functools import partial
 
 from codezero.config import checkout
 from codezero.doctor.case import Case
-from codezero.doctor.finding import Finding, error, warning
+from codezero.doctor.finding import Finding, error, refusal, warning
+from codezero.errors import CodezeroError
 
 NETWORK_S = 10.0
 """The limit for a check that asks one server after another, in seconds."""
@@ -104,6 +105,8 @@ def _run(check: Check, case: Case, found: list[Finding]) -> None:
     except ImportError as fault:
         means = "a package is missing or damaged"
         found.append(error(check.name, f"cannot be looked at: {fault}", means, checkout.INSTALL_AGAIN))
+    except CodezeroError as fault:
+        found.append(refusal(check.name, fault))
     except Exception as fault:  # a boundary: an error that one check did not foresee must not hide others' findings
         failed, do = f"{type(fault).__name__}: {fault}", "report it to the maintainers of codezero, with a --bundle"
         found.append(warning(check.name, f"the check itself failed: {failed}", "its result is not known", do))

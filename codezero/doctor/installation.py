@@ -14,6 +14,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 from codezero.config import checkout
 from codezero.doctor.case import Case
 from codezero.doctor.finding import Finding, error, info, ok, warning
+from codezero.runtime.amounts import listed
 
 OLDEST, NEWEST = (3, 10), (3, 13)
 _SHOWN = 6
@@ -43,9 +44,10 @@ def check_packages(case: Case) -> Iterator[Finding]:
     missing = [str(one) for one, version in unmet if version is None]
     wrong = [f"{one.name} {version} (wants {one.specifier})" for one, version in unmet if version is not None]
     if missing:
-        yield error("packages", f"missing: {_some(missing)}", "parts of codezero cannot be imported", _AGAIN)
+        yield error("packages", f"missing: {listed(missing, _SHOWN)}", "parts of codezero cannot be imported", _AGAIN)
     if wrong:
-        yield warning("packages", f"of another version: {_some(wrong)}", "codezero is not tested with these", _AGAIN)
+        means = "codezero is not tested with these"
+        yield warning("packages", f"of another version: {listed(wrong, _SHOWN)}", means, _AGAIN)
     if not unmet:
         yield ok("packages", "those that codezero asks for are there")
     # Generated code of protobuf, for one, refuses an older protobuf at import (VersionError), and grpcio does likewise.
@@ -98,15 +100,10 @@ def _drift(installed: Mapping[NormalizedName, str]) -> Iterator[Finding]:
         if version is not None
     ]
     if others:
-        found = f"{len(others)} differ{'s' * (len(others) == 1)} from scripts/constraints.txt: {_some(others)}"
+        found = f"{len(others)} differ{'s' * (len(others) == 1)} from scripts/constraints.txt: {listed(others, _SHOWN)}"
         yield info("pins", found, "", _AGAIN)
     else:
         yield ok("pins", "versions are those of scripts/constraints.txt")
-
-
-def _some(names: list[str]) -> str:
-    more = len(names) - _SHOWN
-    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def check_files(case: Case) -> Iterator[Finding]:
@@ -124,9 +121,9 @@ def check_files(case: Case) -> Iterator[Finding]:
     if found is None:
         yield info("settings files", f"those in {folder}; what was shipped is not known here (no git checkout)")
     elif found:
-        listed = "; ".join(f"{name}: {how}" for name, how in list(found.items())[:_FILES_SHOWN])
+        shown = "; ".join(f"{name}: {how}" for name, how in list(found.items())[:_FILES_SHOWN])
         more = f"; and {len(found) - _FILES_SHOWN} more" if len(found) > _FILES_SHOWN else ""
-        told = f"{len(found)} in {folder} differ{'s' * (len(found) == 1)} from what was shipped: {listed}{more}"
+        told = f"{len(found)} in {folder} differ{'s' * (len(found) == 1)} from what was shipped: {shown}{more}"
         do = f"{RESET_ENV}=1 {checkout.START} puts the shipped ones back and keeps a copy of yours"
         yield info("settings files", told, "yours are used", do)
     else:

@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from codezero.doctor import identity
+from codezero.config.load import leaves
+from codezero.doctor import allowed, identity
 from codezero.doctor.case import Case
 from codezero.doctor.redact import SHORTEST
 from codezero.errors import ConfigError, IdentityError
+from codezero.ledger.modal import KEYS
 from codezero.rollouts import rollout_file
 
 _MAX_FILE = 1 << 20
@@ -35,7 +37,7 @@ _NETRC = re.compile(r"\b(?:password|account)\s+(\S+)")
 def values(case: Case) -> set[bytes]:
     """Returns every secret found in the environment, the configuration, and the files that are known to hold some."""
     found = set(_of_environment(case.environment))
-    found |= {value for url in _urls(case) for value in _in_url(url)}
+    found |= {value for name, url in leaves(case.config).items() if name in allowed.URLS for value in _in_url(url)}
     found.add(case.config.ledger.org_id)  # whoever has it can make the sign-in app write as the user
     encoded = {value.encode("utf-8", "surrogateescape") for value in found}
     encoded |= set(_of_files(case))
@@ -59,11 +61,6 @@ def _of_environment(environment: Mapping[str, str]) -> Iterator[str]:
             yield value.strip()
         if "://" in value:
             yield from _in_url(value)
-
-
-def _urls(case: Case) -> list[str]:
-    config = case.config
-    return [config.ledger.rpc_url, config.ledger.proxy_url, config.judge.url, config.evaluator.url, config.proposer.url]
 
 
 def _in_url(url: str) -> Iterator[str]:
@@ -98,7 +95,7 @@ def _of_files(case: Case) -> Iterator[bytes]:
     if case.config.push.token_file:
         yield _read(Path(case.config.push.token_file).expanduser()).strip()
     login = Path(ledger.login_dir).expanduser()
-    for path in (Path(ledger.keystore).expanduser(), login / "userApiKey.json", login / "userData.json"):
+    for path in (Path(ledger.keystore).expanduser(), login / KEYS, login / "userData.json"):
         yield from (value.encode() for value in _strings(path))
     yield _read(login / "token").strip()
     for path in (login.parent / "sign-in.env", login.parent / ".env", Path(".env")):

@@ -20,7 +20,6 @@ from codezero.llm.client import JsonClient, Purpose
 from codezero.llm.store import ModelState
 from codezero.publish.tokens import take_tokens
 
-TIMEOUT_S = 4.0
 DEFAULT_HUB, DEFAULT_INDEX = "https://huggingface.co", "https://pypi.org/simple/"
 _MIRROR = "check the connection, name a mirror in HF_ENDPOINT, or give files (tasks.mbpp.path=..., model.name=FOLDER)"
 _LIST = "`ollama list` shows what is there; `ollama pull NAME` fetches one"
@@ -51,7 +50,7 @@ def check_judge(case: Case) -> Iterator[Finding]:
         yield warning("judge service", why, means, do)
         return
     try:
-        clue = JudgeService(config.url, timeout_s=TIMEOUT_S).current_clue()
+        clue = JudgeService(config.url, timeout_s=reach.TIMEOUT_S).current_clue()
     except JudgeServiceError as fault:
         yield warning("judge service", str(fault), means, do)
     else:
@@ -104,7 +103,7 @@ def _server(case: Case, purpose: Purpose, url: str, path: str, model: str, key_e
         return
     key = case.environment.get(key_env, "").strip() if key_env else ""
     try:
-        client = JsonClient(url, purpose, timeout_s=TIMEOUT_S, retries=0, at_once=1, key=key, key_env=key_env)
+        client = JsonClient(url, purpose, timeout_s=reach.TIMEOUT_S, retries=0, at_once=1, key=key, key_env=key_env)
         found = client.get(path, _Models)
     except CodezeroError as fault:
         yield refusal(name, fault, means)
@@ -175,7 +174,7 @@ def _role(endpoint: str, token: str) -> str | None:
         reply = httpx2.get(
             endpoint.rstrip("/") + "/api/whoami-v2",
             headers={"Authorization": f"Bearer {token}"},
-            timeout=TIMEOUT_S,
+            timeout=reach.TIMEOUT_S,
             follow_redirects=False,
             trust_env=not is_loopback(urlsplit(endpoint).hostname or ""),
         )

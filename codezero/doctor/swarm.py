@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from codezero.config import Backend, LedgerKind, Network, PeerTasks, RolloutEngine
 from codezero.config.multiaddr import Multiaddr
+from codezero.doctor import reach
 from codezero.doctor.case import Case
 from codezero.doctor.finding import Finding, error, info, ok, warning
 from codezero.errors import ConfigError
@@ -22,7 +23,6 @@ from codezero.rollouts import rollout_file
 from codezero.runtime.kernel import IS_LINUX
 from codezero.tasks.known import rule
 
-CONNECT_S = 4.0
 MOST = 32
 """The largest number of addresses that are dialled."""
 HELLO = b"\x13/multistream/1.0.0\n"
@@ -65,7 +65,7 @@ def dialled(addresses: Sequence[str], source: str) -> Iterator[Finding]:
         threading.Thread(target=lambda one=text: faults.update({one: why_not(one)}), daemon=True)
         for text in addresses[:MOST]
     ]
-    deadline = time.monotonic() + 2 * CONNECT_S
+    deadline = time.monotonic() + 2 * reach.TIMEOUT_S
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -95,7 +95,7 @@ def why_not(text: str) -> str | None:
     if address.transport == "udp":
         return "it is dialled over UDP, which is not tried here"
     try:
-        with closing(socket.create_connection((address.host, address.port), timeout=CONNECT_S)) as connection:
+        with closing(socket.create_connection((address.host, address.port), timeout=reach.TIMEOUT_S)) as connection:
             if "/ws" in address.over:
                 return None  # a WebSocket begins with HTTP, so HELLO would not be answered
             connection.sendall(HELLO)
@@ -105,7 +105,7 @@ def why_not(text: str) -> str | None:
     except ConnectionRefusedError:
         return f"nothing listens on port {address.port}" + _whose(address)
     except TimeoutError:
-        return f"no answer within {CONNECT_S:.0f} s: it is down, or a firewall or router lets nobody in" + _whose(
+        return f"no answer within {reach.TIMEOUT_S:.0f} s: it is down, or a firewall or router lets nobody in" + _whose(
             address
         )
     except OSError as fault:

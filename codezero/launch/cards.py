@@ -101,10 +101,8 @@ def choose(wanted: str, found: Sequence[Gpu], environment: Mapping[str, str]) ->
 
 def several(config: NodeConfig, environment: Mapping[str, str]) -> list[Gpu]:
     """Returns the GPUs that nodes with this configuration would be divided among; none unless there are two."""
-    if config.model.device not in _CUDA:
-        return []
     try:
-        left = choose("all", find(environment), environment)
+        left = chosen("all", config, environment)
     except ConfigError:
         return []
     return left if len(left) > 1 else []

@@ -11,10 +11,9 @@ from codezero.config import LedgerKind
 from codezero.config.swarm_file import is_swarm_file, quoted, read
 from codezero.errors import ConfigError
 from codezero.launch.terminal import Terminal, is_on
+from codezero.publish.tokens import DOWNLOAD_ENVS, PUSH_ENV
 
-TOKEN_ENV, MODEL_ENV, CPU_ENV = "HUGGINGFACE_ACCESS_TOKEN", "MODEL_NAME", "CPU_ONLY"
-HUB_TOKEN_ENV = "HF_TOKEN"
-"""The variable of the hub's own library. It is often set for downloads, so it is not taken as a request to push."""
+MODEL_ENV, CPU_ENV = "MODEL_NAME", "CPU_ONLY"
 JOIN_ENV, SIGN_IN_ENV, MARKET_ENV = "CODEZERO_JOIN", "CODEZERO_SIGN_IN", "CODEZERO_MARKET"
 _DECIDING = ("swarm=", "preset=", "ledger=")
 """Prefixes of settings that say where a node trains, so that the user is not asked."""
@@ -160,7 +159,7 @@ class _Chooser:
     def _token(self) -> str:
         """Returns the hub's token, empty for no push. Raises ConfigError: a push is wanted without a token, and nobody
         can be asked for one."""
-        found = _given_token(self._environment, TOKEN_ENV)
+        found = _given_token(self._environment, PUSH_ENV)
         wants = self._options.push if self._options.push is not None else True if found else None
         if wants is None and self._asks:
             wants = self._terminal.yes("push the trained model to the Hugging Face hub?", default=False)
@@ -168,11 +167,12 @@ class _Chooser:
             self._took.append("no push to Hugging Face")
         if not wants:
             return ""
-        found = found or _given_token(self._environment, HUB_TOKEN_ENV)
-        if found:
-            return found
+        # Those of the hub's own library are often set for downloads, so they are not taken as a request to push.
+        for name in (PUSH_ENV, *DOWNLOAD_ENVS):
+            if found := _given_token(self._environment, name):
+                return found
         if not self._terminal.interactive or self._options.assume_defaults:
-            raise ConfigError(f"--push needs a token of the Hugging Face hub that may write: set {TOKEN_ENV}")
+            raise ConfigError(f"--push needs a token of the Hugging Face hub that may write: set {PUSH_ENV}")
         found = self._terminal.secret("token of the hub, one that may write (not shown; Enter to push nothing): ")
         if not found:
             self._terminal.console.line("nothing is pushed")

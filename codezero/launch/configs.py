@@ -17,6 +17,7 @@ from codezero.config import checkout
 from codezero.config.load import RESET_ENV, config_dir
 from codezero.errors import ConfigError
 from codezero.launch.terminal import is_on
+from codezero.runtime.amounts import listed
 from codezero.runtime.console import Console
 
 _NOTE = ".shipped"
@@ -64,7 +65,7 @@ def _settle(folder: Path, shipped: Mapping[str, bytes], resets: bool, console: C
         for name in edited:
             (backup / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(folder / name, backup / name)
-        console.line(f"configuration: {_listed(edited)} as shipped again; yours are in {backup}")
+        console.line(f"configuration: {listed(edited, _MOST_TOLD)} as shipped again; yours are in {backup}")
     elif edited:
         console.line(f"configuration: yours differ from the shipped ones and are kept ({RESET_ENV}=1 puts those back)")
         for name in edited[:_MOST_TOLD]:
@@ -124,8 +125,3 @@ def _difference(shipped: bytes, own: bytes) -> str:
     fewer = sum(line not in after for line in before if line.strip())
     said = "; ".join(more[:3]) + (f"; and {len(more) - 3} more lines" if len(more) > 3 else "")
     return said or f"{fewer} shipped line{'s' * (fewer != 1)} gone" if fewer or more else "order or blanks"
-
-
-def _listed(names: list[str]) -> str:
-    more = len(names) - _MOST_TOLD
-    return ", ".join(names[:_MOST_TOLD]) + (f" and {more} more" if more > 0 else "")

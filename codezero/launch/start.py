@@ -19,7 +19,7 @@ from codezero.identity import keyfile
 from codezero.launch import cards, configs, hosting
 from codezero.launch.app import AppPlace, SignInApp
 from codezero.launch.child import ChildProgram
-from codezero.launch.choices import HUB_TOKEN_ENV, TOKEN_ENV, Choices, Options, Way, choose
+from codezero.launch.choices import Choices, Options, Way, choose
 from codezero.launch.gpus import GpuOptions, by_default, run_on_gpus
 from codezero.launch.launcher_log import LoggedConsole
 from codezero.launch.session import LIMIT_S, signed_in
@@ -30,6 +30,7 @@ from codezero.launch.terminal import NotAnswered, Terminal
 from codezero.launch.up import up
 from codezero.ledger import keystore
 from codezero.ledger.faults import WalletError
+from codezero.publish.tokens import PUSH_ENV, TOKEN_ENVS
 from codezero.runtime.console import Console
 from codezero.views.terminal.screen import in_foreground
 
@@ -93,10 +94,11 @@ def _start(
     terminal: Terminal,
     console: LoggedConsole,
 ) -> int:
-    # Only nodes get the token: not the app, npm, pip, or a browser that is opened from here.
-    os.environ.pop(TOKEN_ENV, None)
-    others = {name: value for name, value in environment.items() if name != TOKEN_ENV}
-    token = {TOKEN_ENV: chosen.token} if chosen.token else {}
+    # Only nodes get the tokens: not the app, npm, pip, or a browser that is opened from here.
+    others = {name: value for name, value in environment.items() if name != PUSH_ENV}
+    token = {PUSH_ENV: chosen.token} if chosen.token else {}
+    for name in TOKEN_ENVS:
+        os.environ.pop(name, None)
     if chosen.way is Way.OWN:
         config = _of_own_swarm(options, chosen)[1]
         console.log_to(options.own.folder)
@@ -115,7 +117,7 @@ def _start(
             console.line(f"{setting}, as GPUs of 40 GiB allow or the state was begun; MODEL_NAME chooses another")
             settings.append(setting)
         if _needs_app(chosen, config):
-            for_app = {name: value for name, value in others.items() if name != HUB_TOKEN_ENV}
+            for_app = {name: value for name, value in others.items() if name not in TOKEN_ENVS}
             keys = [keyfile.identity_path(config.swarm.identity_path).absolute()]
             if gpus:
                 folder = options.gpu_folder.absolute()

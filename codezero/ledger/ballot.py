@@ -70,7 +70,7 @@ class Ballot:
 
 class _Lots:
     """Draws by lot, from a hash that no peer can predict: it covers all that this node has judged in the round, among
-    it the log-probabilities of its own attempts, which it sends to no one."""
+    it the log-probabilities of its own attempts, which it sends to no one in full precision."""
 
     def __init__(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> None:
         self._round_hash = hashlib.sha256(repr((round_id, [group.group for group in groups])).encode()).digest()

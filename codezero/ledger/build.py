@@ -128,7 +128,7 @@ def _on_chain(
     policy = Policy(
         period_s=config.submit_period_s, threshold=config.submit_threshold, warn_below_eth=config.warn_below_eth
     )
-    submitter = Submitter(Outbox(outbox_path, scope), coordinator, writer, peer_id, policy)
+    submitter = Submitter(Outbox(outbox_path, scope), coordinator, writer, policy)
     submitter.start()
     how = f" through {config.proxy_url}" if config.kind is LedgerKind.modal else ""
     if submitter.view is None:

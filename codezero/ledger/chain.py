@@ -6,14 +6,11 @@ The node's own file (`local`) has each round as well, since the chain gets the s
 from __future__ import annotations
 
 import logging
-import sys
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 
 from codezero.ledger.local import LocalLedger, SkippedRounds
 from codezero.ledger.submitter import Submitter
-from codezero.reports import Receipt
 from codezero.types import RoundId, ScoredGroup
 
 logger = logging.getLogger(__name__)
@@ -62,7 +59,7 @@ class ChainLedger:
             if not told and waited_s >= LOOK_S:
                 told = True
                 logger.info("waiting for the contract to go past round %d", after.number)
-            self.submitter.wait_for_round(replace(after, stage=sys.maxsize), LOOK_S)
+            self.submitter.wait_for_round(after.number, LOOK_S)
 
     def _tell_ahead(self, now: RoundId, after: RoundId) -> None:
         if not self._is_told_ahead:
@@ -76,11 +73,9 @@ class ChainLedger:
                 self._patience_s,
             )
 
-    def settle(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> Receipt:
+    def settle(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> None:
         """Stores reward and vote on disk, once per round; the chain gets them later. Raises LedgerError: it cannot."""
-        receipt = self._local.settle(round_id, groups)
-        self.submitter.credit(round_id, receipt.reward, receipt.winners)
-        return receipt
+        self.submitter.credit(round_id, *self._local.settle(round_id, groups))
 
     def total_reward(self) -> float:
         return self._local.total_reward()
@@ -94,4 +89,5 @@ class ChainLedger:
         try:
             self.submitter.stop()
         finally:
+            self.submitter.close()
             self._local.close()

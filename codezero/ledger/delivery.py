@@ -11,7 +11,7 @@ import logging
 import random
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import partial
 
@@ -88,8 +88,9 @@ def backoff_s(tries: int, most_s: float = MAX_BACKOFF_S, first_s: float = 5.0) -
 class Delivery(ABC):
     """Submits the items of one scope."""
 
-    def __init__(self, outbox: Outbox) -> None:
-        self._outbox = outbox
+    def __init__(self, outbox: Outbox, broadcast: Callable[[bytes], None]) -> None:
+        """`broadcast` sends a signed transaction, as `Rpc.broadcast`."""
+        self._outbox, self._broadcast = outbox, broadcast
 
     @abstractmethod
     def _look(self, item: LedgerItem, hashes: Sequence[str]) -> Standing:
@@ -98,10 +99,6 @@ class Delivery(ABC):
     @abstractmethod
     def _write(self, item: LedgerItem, journal: Journal) -> str:
         """Sends an item; returns and raises as `Sender.send`."""
-
-    @abstractmethod
-    def _broadcast(self, raw: bytes) -> None:
-        """Sends a signed transaction, as `Rpc.broadcast`."""
 
     @abstractmethod
     def _meaning(self, item: LedgerItem, name: str) -> RevertMeaning:

@@ -86,26 +86,26 @@ def _decoded(log: EventLog) -> Sequence[TallyChange]:
     if event == REGISTERED:
         return [TallyChange(peer_id=_text(data, _word(data, 0)))]
     if event == REWARD:
-        return [TallyChange(peer_id=_text(data, _word(data, 1)), rewards=1, round=_round(indexed[1]))]
+        return [TallyChange(peer_id=_text(data, _word(data, _WORD)), rewards=1, round=_round(indexed[1]))]
     if event == TOTAL:
         total = int.from_bytes(data[_WORD : 2 * _WORD], "big", signed=True)
         return [TallyChange(peer_id=_text(data, _word(data, 0)), total=float(total))]
     if event == VOTE:
         voter = TallyChange(peer_id=_text(data, _word(data, 0)), round=_round(indexed[1]))
-        return [voter, *(TallyChange(peer_id=winner, wins=1) for winner in _texts(data, _word(data, 1)))]
+        return [voter, *(TallyChange(peer_id=winner, wins=1) for winner in _texts(data, _word(data, _WORD)))]
     raise ValueError("an event that was not asked for")
 
 
 def _texts(data: bytes, start: int) -> list[str]:
     """Decodes a string[] at an offset. Raises ValueError: its strings together would be longer than the data."""
-    count = _word(data[start:], 0)
+    count = _word(data, start)
     left = len(data)
     if count * _WORD > left:
         raise ValueError("a list longer than the log")
     found = []
     for index in range(count):
-        offset = start + _WORD + _word(data[start + _WORD :], index)
-        left -= _word(data[offset : offset + _WORD], 0)
+        offset = start + _WORD + _word(data, start + _WORD + index * _WORD)
+        left -= _word(data, offset)
         if left < 0:
             raise ValueError("strings longer than the log")
         found.append(_text(data, offset))
@@ -114,7 +114,7 @@ def _texts(data: bytes, start: int) -> list[str]:
 
 def _text(data: bytes, start: int) -> str:
     """Decodes a string at an offset. One that is too long for a peer id is cut off and ends in its hash."""
-    length = _word(data[start : start + _WORD], 0)
+    length = _word(data, start)
     raw = data[start + _WORD : start + _WORD + length]
     if len(raw) != length:
         raise ValueError("a string longer than the log")
@@ -124,9 +124,9 @@ def _text(data: bytes, start: int) -> str:
     return f"{text[: MAX_PEER_ID - 20]}... {hashlib.sha256(raw).hexdigest()[:16]}"
 
 
-def _word(data: bytes, index: int) -> int:
-    """Returns the word of an index as an unsigned number. Raises ValueError: the data end before it."""
-    word = data[_WORD * index : _WORD * (index + 1)]
+def _word(data: bytes, offset: int) -> int:
+    """Returns the word at an offset as an unsigned number. Raises ValueError: the data end before it."""
+    word = data[offset : offset + _WORD]
     if len(word) != _WORD:
         raise ValueError("it is cut off")
     return int.from_bytes(word, "big")

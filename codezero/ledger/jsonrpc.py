@@ -52,14 +52,11 @@ class JsonRpc:
     def __init__(self, url: str, *, setting: str = "ledger.rpc_url", timeout_s: float = 10.0, retries: int = 2) -> None:
         """`setting` names the setting of the URL in messages. Raises LedgerError: the URL cannot be used."""
         self._server = Server(url, what="the RPC", setting=setting, timeout_s=timeout_s)
+        self.place = self._server.place
+        """The server's name for messages, without its path, which may hold a key."""
         self._setting = setting
         self._retries = retries
         self._ids = itertools.count(1)
-
-    @property
-    def place(self) -> str:
-        """The server's name for messages, without its path, which may hold a key."""
-        return self._server.place
 
     def ask(self, requests: Sequence[Request], *, repeat: bool = True) -> list[Answer]:
         """Sends all requests in one HTTP request and returns the answers in their order. Raises RpcFault.

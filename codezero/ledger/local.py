@@ -15,7 +15,6 @@ from pathlib import Path
 from codezero.config import Vote
 from codezero.errors import LedgerError
 from codezero.ledger.ballot import Ballot, own_reward
-from codezero.reports import Receipt
 from codezero.types import RoundId, ScoredGroup
 
 BUSY_S = 30.0
@@ -118,9 +117,9 @@ class LocalLedger:
                 return RoundId(number=now)
             time.sleep(min(LOOK_S, max(0.01, self._start_s + first * self._round_s - time.time())))
 
-    def settle(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> Receipt:
-        """Stores the round's reward and vote unless it has them, and returns what is stored. Raises LedgerError: the
-        file cannot be written."""
+    def settle(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> tuple[float, tuple[str, ...]]:
+        """Stores the round's reward and vote unless it has them, and returns those that are stored. Raises LedgerError:
+        the file cannot be written."""
         reward, winners = own_reward(groups), self._ballot.winners(round_id, groups)
         key = (round_id.number, self._peer_id)
         try:
@@ -131,18 +130,12 @@ class LocalLedger:
                     "WHERE NOT EXISTS (SELECT 1 FROM settlement WHERE (round, peer_id) = (?, ?))",
                     (round_id.number, round_id.stage, self._peer_id, reward, json.dumps(winners), time.time(), *key),
                 )
-            row = self._db.execute(
-                "SELECT id, reward, winners, settled_at_s FROM settlement WHERE (round, peer_id) = (?, ?)", key
+            reward, stored = self._db.execute(
+                "SELECT reward, winners FROM settlement WHERE (round, peer_id) = (?, ?)", key
             ).fetchone()
         except sqlite3.Error as error:
             raise LedgerError(f"cannot write round {round_id.number} to the ledger {self._path}: {error}") from error
-        return Receipt(
-            round_id=round_id,
-            reward=row[1],
-            winners=tuple(json.loads(row[2])),
-            reference=f"row {row[0]}",
-            settled_at_s=row[3],
-        )
+        return reward, tuple(json.loads(stored))
 
     def total_reward(self) -> float:
         """Returns the sum of this peer's rewards over all rounds. Raises LedgerError: the file cannot be read."""

@@ -39,6 +39,7 @@ class _Key(msgspec.Struct, rename="camel"):
 
     activated: bool = False
     account_address: str | None = None
+    deferred_action_digest: str = ""
 
 
 class AppAccount:
@@ -139,16 +140,17 @@ def _smart_account(login_dir: Path, org_id: str) -> str:
 def _accounts(login_dir: Path) -> dict[str, str]:
     """Returns the smart account of each user's newest activated session key: a sign-in that was given up leaves keys
     that are not activated. Raises LedgerError: the app's file is missing or damaged."""
-    keys = _read(login_dir / KEYS)
     return {
         org_id: key.account_address
-        for org_id, saved in keys.items()
+        for org_id, saved in session_keys(login_dir).items()
         for key in saved
         if key.activated and key.account_address
     }
 
 
-def _read(path: Path) -> dict[str, list[_Key]]:
+def session_keys(login_dir: Path) -> dict[str, list[_Key]]:
+    """Returns each user's session keys, the newest last. Raises LedgerError: the app's file is missing or damaged."""
+    path = login_dir / KEYS
     try:
         with open(path, "rb") as file:
             raw = file.read(MAX_FILE_BYTES + 1)

@@ -27,9 +27,9 @@ logger = logging.getLogger(__name__)
 class Submissions(Delivery):
     """Submits one peer's items through one writer."""
 
-    def __init__(self, outbox: Outbox, reads: Coordinator, writer: CoordinatorWriter, peer_id: str) -> None:
-        super().__init__(outbox)
-        self._reads, self._writer, self._peer_id = reads, writer, peer_id
+    def __init__(self, outbox: Outbox, reads: Coordinator, writer: CoordinatorWriter) -> None:
+        super().__init__(outbox, reads.broadcast)
+        self._reads, self._writer, self._peer_id = reads, writer, outbox.scope.peer_id
         self._registered_for: set[int] = set()
         self.halted = ""
         """The reason why nothing is submitted until the node is started again; empty if there is none."""
@@ -66,9 +66,6 @@ class Submissions(Delivery):
         if item.kind is Kind.REWARD:
             return self._writer.submit_reward(item.round_id, item.reward, self._peer_id, journal)
         return self._writer.submit_winners(item.round_id.number, item.winners, self._peer_id, journal)
-
-    def _broadcast(self, raw: bytes) -> None:
-        self._reads.broadcast(raw)
 
     def _meaning(self, item: LedgerItem, name: str) -> RevertMeaning:
         return _REVERTS.get(name, RevertMeaning.RETRY)

@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from codezero.errors import CodezeroError, LedgerError
 from codezero.ledger.account import ETHER, ether
 from codezero.ledger.coordinator import ChainView, Coordinator, CoordinatorWriter, Sender, check_round
-from codezero.ledger.delivery import UNSEEN_S
+from codezero.ledger.delivery import UNSEEN_S, backoff_s
 from codezero.ledger.faults import FeesTooHigh, InsufficientFunds, OutboxError, PeerTaken, ProxyFault, RpcFault
 from codezero.ledger.outbox import Outbox
 from codezero.ledger.submissions import Submissions, require_owner
+from codezero.runtime.reminders import Reminders
 from codezero.runtime.worker import Worker
 from codezero.types import RoundId
 
@@ -33,8 +34,6 @@ MAX_POLL_S = 300.0
 """Longest wait in seconds between two polls while the RPC does not answer."""
 UNPAID_S = 300.0
 """Seconds between two tries after the account could not pay."""
-REMIND_S = 3600.0
-"""Seconds between two warnings of the same kind."""
 
 logger = logging.getLogger(__name__)
 
@@ -55,27 +54,29 @@ class Policy:
 class Submitter:
     """Submits one peer's items to the contract, in a thread."""
 
-    def __init__(
-        self, outbox: Outbox, chain: Coordinator, writer: CoordinatorWriter, peer_id: str, policy: Policy
-    ) -> None:
-        self._outbox, self._chain, self._writer, self._peer_id, self._policy = outbox, chain, writer, peer_id, policy
-        self._delivery = Submissions(outbox, chain, writer, peer_id)
+    def __init__(self, outbox: Outbox, chain: Coordinator, writer: CoordinatorWriter, policy: Policy) -> None:
+        self._outbox, self._chain, self._writer, self._policy = outbox, chain, writer, policy
+        self._peer_id = outbox.scope.peer_id
+        self._delivery = Submissions(outbox, chain, writer)
         self._others: list[Callable[[], bool]] = []
         self._worker = Worker("submitter", self._work)
         self._changed = threading.Condition()
         self._stop_by_s = 0.0  # monotonic
         self._view_note = f"view of {outbox.scope.contract} on chain {outbox.scope.chain_id}"
-        self._round, self._stored_at_s = self._recalled()
-        self._view: ChainView | None = None
+        self.round_id, self._stored_at_s = self._recalled()
+        """`round_id` is the chain's round at the last poll, of this run or an earlier one; None if there was none."""
+        self.view: ChainView | None = None
+        """The result of the last poll; None if none has succeeded in this run."""
         self._seen_at_s = 0.0  # monotonic, of the last view
         self._fatal: PeerTaken | None = None
         self._trouble = ""
         self._failures = 0  # polls in a row that ended in an RpcFault
-        self._is_away = False
+        self.is_away = False
+        """True if the last poll gave no view of the chain: no answer, a wrong one, or no contract there."""
         self._busy = False
         """True if, at the last poll, something that was sent was not confirmed."""
         self._paused_until_s = 0.0  # monotonic
-        self._reminded: dict[str, float] = {}
+        self._reminders = Reminders()
 
     def start(self) -> None:
         """Polls the chain, then starts the thread.
@@ -83,11 +84,11 @@ class Submitter:
         Raises WrongChain, NoContract, PeerTaken: nothing could ever be submitted; RpcFault: the chain cannot be
         reached, or mixes up answers, and no earlier run has stored its round.
         """
-        is_first = self._round is None
+        is_first = self.round_id is None
         try:
             if is_first:  # the lower of two rounds: a wrong high one would be kept, and no right one could follow it
                 rounds = [self._chain.view(self._peer_id, self._writer.address).round_id for _ in range(2)]
-                self._round = min(rounds, key=lambda found: (found.number, found.stage))
+                self.round_id = min(rounds, key=lambda found: (found.number, found.stage))
                 self._stored_at_s = time.time()
             try:
                 self._poll()
@@ -98,7 +99,7 @@ class Submitter:
             if is_first:
                 raise
             self._failures += 1
-            self._is_away = True
+            self.is_away = True
             self._troubled(error)
         self._worker.start()
 
@@ -116,34 +117,24 @@ class Submitter:
         return self._writer.sender
 
     @property
-    def view(self) -> ChainView | None:
-        """The result of the last poll; None if none has succeeded in this run."""
-        return self._view
-
-    @property
-    def round_id(self) -> RoundId | None:
-        """The chain's round at the last poll, of this run or an earlier one; None if there was none."""
-        return self._round
-
-    @property
     def trouble(self) -> str:
         """The reason why items do not reach the chain, in words; empty if they do."""
         return self._delivery.halted or self._trouble
-
-    @property
-    def is_away(self) -> bool:
-        """True if the last poll gave no view of the chain: no answer, a wrong one, or no contract there."""
-        return self._is_away
 
     def check(self) -> None:
         """Raises PeerTaken: the peer id is registered to another account, so this node cannot submit anything."""
         if self._fatal is not None:
             raise self._fatal
 
-    def wait_for_round(self, after: RoundId, timeout_s: float) -> bool:
-        """Waits until the chain is past a round or the submitter has failed for good; False if neither is in time."""
+    def wait_for_round(self, after: int, timeout_s: float) -> bool:
+        """Waits until the chain is past the round of a number or the submitter has failed for good; False if neither is
+        in time."""
+
+        def is_over() -> bool:
+            return self._fatal is not None or (self.round_id is not None and self.round_id.number > after)
+
         with self._changed:
-            return self._changed.wait_for(lambda: self._is_past(after) or self._fatal is not None, timeout_s)
+            return self._changed.wait_for(is_over, timeout_s)
 
     def credit(self, round_id: RoundId, reward: float, winners: Sequence[str]) -> None:
         """Stores a round's reward and vote in the outbox, to be submitted later. Raises OutboxError: it cannot."""
@@ -153,7 +144,7 @@ class Submitter:
         """Makes items of the sum and the last vote, gives the thread `timeout_s` to submit them, and ends it. What is
         not sent in time stays in the outbox. Raises OutboxError: the items could not be made; the sum is kept."""
         try:
-            self._outbox.fold(seen=self._round)
+            self._outbox.fold(seen=self.round_id)
         finally:
             self._stop_by_s = time.monotonic() + timeout_s
             self._worker.stop(timeout_s)
@@ -166,6 +157,11 @@ class Submitter:
                 *(("", "s") if waiting == 1 else ("s", "")),
             )
 
+    def close(self) -> None:
+        """Closes the outbox, except under a thread that `stop` has left behind."""
+        if not self._worker.is_alive:
+            self._outbox.close()
+
     def _work(self) -> float:
         is_last = self._worker.is_stopping  # read before the tick, which then sees all items that `stop` made
         wait_s = self._tick()
@@ -177,7 +173,7 @@ class Submitter:
     def _tick(self) -> float:
         """Polls once and does one step for every item. Returns the seconds until the next call."""
         self._busy = False
-        before = self._view
+        before = self.view
         try:
             view = self._poll()
             self._fold_if_due()
@@ -185,7 +181,7 @@ class Submitter:
         except RpcFault as error:
             self._failures += 1
             self._troubled(error)
-            wait_s = min(self._policy.poll_s * 2.0 ** min(self._failures - 1, 10), MAX_POLL_S)
+            wait_s = backoff_s(self._failures - 1, MAX_POLL_S, self._policy.poll_s)
             return max(wait_s * random.uniform(0.75, 1.25), error.retry_after_s or 0.0)
         except PeerTaken as error:
             is_said_again = str(error) == self._trouble
@@ -205,7 +201,7 @@ class Submitter:
             self._troubled(LedgerError(bug))
             return MAX_POLL_S
         finally:
-            self._is_away = self._view is before
+            self.is_away = self.view is before
         self._failures = 0
         if time.monotonic() >= self._paused_until_s:
             halted = self._delivery.halted
@@ -215,13 +211,13 @@ class Submitter:
 
     def _poll(self) -> ChainView:
         view = self._chain.view(self._peer_id, self._writer.address)
-        check_round(self._round, view.round_id, self._since_view_s())
+        check_round(self.round_id, view.round_id, self._since_view_s())
         require_owner(self._peer_id, view.owner, self._writer.address)
-        if self._view is not None and view.balance_wei > self._view.balance_wei:
+        if self.view is not None and view.balance_wei > self.view.balance_wei:
             self._paused_until_s = 0.0
         with self._changed:
-            is_new = self._view is None or view.round_id != self._round
-            self._view, self._seen_at_s, self._round = view, time.monotonic(), view.round_id
+            is_new = self.view is None or view.round_id != self.round_id
+            self.view, self._seen_at_s, self.round_id = view, time.monotonic(), view.round_id
             self._changed.notify_all()
         if is_new:
             self._outbox.remember(self._view_note, json.dumps([view.round_id.number, view.round_id.stage, time.time()]))
@@ -255,11 +251,7 @@ class Submitter:
             return
         enough = 0 < self._policy.threshold <= abs(owed.points)
         if enough or not 0 <= time.time() - owed.since_s < self._policy.period_s:  # below 0 if the clock was set back
-            self._outbox.fold(seen=self._round)
-
-    def _is_past(self, round_id: RoundId) -> bool:
-        seen = self._round
-        return seen is not None and (seen.number, seen.stage) > (round_id.number, round_id.stage)
+            self._outbox.fold(seen=self.round_id)
 
     def _troubled(self, error: CodezeroError | None) -> None:
         """Stores the trouble, and warns of it; None means that there is no trouble any more."""
@@ -276,16 +268,13 @@ class Submitter:
                 self._remind("outbox", str(full))
 
     def _remind(self, kind: str, text: str) -> None:
-        """Warns of each kind of problem at most once in REMIND_S."""
-        now_s = time.monotonic()
-        if now_s - self._reminded.get(kind, -math.inf) >= REMIND_S:
-            self._reminded[kind] = now_s
+        if self._reminders.is_due(kind):
             logger.warning("%s", text)
 
     def _since_view_s(self) -> float:
         """Returns the seconds since the chain was seen at its last round, at least; infinity if the clock was set back
         meanwhile."""
-        if self._view is not None:
+        if self.view is not None:
             return time.monotonic() - self._seen_at_s
         elapsed_s = time.time() - self._stored_at_s
         return elapsed_s if elapsed_s >= 0 else math.inf

@@ -60,9 +60,9 @@ class Trouble:
 
     text: str
     """The problem in words; untrusted text in part."""
-    since_s: float | None
-    """The Unix time at which it began; None if it is not known."""
-    seen_s: float | None
+    since_s: float
+    """The Unix time at which it began."""
+    seen_s: float
     """The Unix time at which the node last noted it; a stopped node notes nothing."""
 
 

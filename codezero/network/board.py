@@ -17,6 +17,12 @@ MIN_TTL_S, MAX_TTL_S = 120.0, 3600.0
 PROPOSAL_TTL_S = 1800.0
 """Life of proposals and feedback, in seconds. A proposer that publishes every ten minutes stays visible even if it
 misses two publications."""
+PUBLISH_TRIES = 2
+"""Number of tries to publish. The first may ask nodes that are gone; the second does not."""
+DUPLICATE_IDENTITY = (
+    "WARNING: another live node uses this node's key; give one of them its own with swarm.identity_path"
+)
+"""The state of the network of a node with such a twin."""
 
 T = TypeVar("T")
 

@@ -14,7 +14,15 @@ from functools import partial
 from itertools import zip_longest
 
 from codezero.config import SwarmConfig
-from codezero.network.board import MAX_TTL_S, MIN_TTL_S, Board, Notice, Sight
+from codezero.network.board import (
+    DUPLICATE_IDENTITY,
+    MAX_TTL_S,
+    MIN_TTL_S,
+    PUBLISH_TRIES,
+    Board,
+    Notice,
+    Sight,
+)
 from codezero.network.dht.dht import Dht
 from codezero.network.dht.link import SwarmLink
 from codezero.network.memory import remember
@@ -27,8 +35,6 @@ logger = logging.getLogger(__name__)
 
 FIRST_POLL_S, LAST_POLL_S = 0.2, 2.0
 """First and longest wait in seconds between two looks at the board; each is half as long again as the last."""
-PUBLISH_TRIES = 2
-"""The first try may ask nodes that are gone; the second does not."""
 MAX_DYING_S = 60.0
 """Seconds after the end of its time that an exchange takes while the daemon is lost and started again."""
 TAKE_S, GATHER_S = 10.0, 20.0
@@ -36,9 +42,6 @@ TAKE_S, GATHER_S = 10.0, 20.0
 cost a round at most half a minute."""
 ROUNDS_OUT = 10
 """The number of rounds for which an address is skipped after one of its groups has crashed the workers that read it."""
-DUPLICATE_IDENTITY = (
-    "WARNING: another live node uses this node's key; give one of them its own with swarm.identity_path"
-)
 
 
 class SwarmGossip:

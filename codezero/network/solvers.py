@@ -7,17 +7,16 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 
 from codezero.config import SwarmConfig
-from codezero.network.board import ProposalBoard
+from codezero.network.board import DUPLICATE_IDENTITY, PUBLISH_TRIES, ProposalBoard
 from codezero.network.dht.link import SwarmLink
-from codezero.network.gossip import DUPLICATE_IDENTITY
 from codezero.network.reading import Reader
 from codezero.network.wire import MAX_PROPOSALS, Reason, fit
 from codezero.proposals import Proposal, ProposalFeedback
 
 MAX_KNOWN = 1000
 """The number of the node's last proposals for which feedback is accepted."""
-PUBLISH_TRIES, PUBLISH_S = 2, 30.0
-"""Number of tries to publish, and seconds for each. The first may ask nodes that are gone; the second does not."""
+PUBLISH_S = 30.0
+"""Seconds for each try to publish."""
 
 
 class SwarmSolvers:

@@ -15,7 +15,7 @@ from codezero.publish.publisher import Publisher
 from codezero.publish.tokens import HubTokens
 from codezero.reports import RoundReport
 from codezero.runtime.console import Console
-from codezero.train.checkpoint import BEST, report_of, saved_weights
+from codezero.train.checkpoint import BEST, report_of
 
 
 def start_publisher(
@@ -37,7 +37,7 @@ def start_publisher(
         return None
     about = facts(config.model.name, method, peer_id)
     with told_as(StateError, f"cannot write to {folder / 'push'}", "give another state_dir"):
-        packer = Packer(policy, about, folder / "push", saved_weights)
+        packer = Packer(policy, about, folder / "push")
     publisher = Publisher(push, Hub(tokens.push, push.endpoint, private=push.private), packer, folder / "pushed.json")
     often = [f"{push.every_hours:g} hours"] * (push.every_hours > 0)
     often += [f"{push.every_rounds} rounds"] * (push.every_rounds > 0)

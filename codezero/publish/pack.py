@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import pickle
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from codezero.llm.load import LoadedModel
 from codezero.publish.card import NodeFacts
 from codezero.runtime.amounts import gib
 from codezero.runtime.files import safetensors_written
+from codezero.train.checkpoint import saved_weights
 
 SHARD = "500MB"
 """The largest size of a file of weights, which an interrupted upload has to send again."""
@@ -37,18 +38,10 @@ class PublishError(CodezeroError):
 class Packer:
     """Writes the folders to push of one node's model."""
 
-    def __init__(
-        self,
-        policy: LoadedModel,
-        facts: NodeFacts,
-        folder: Path,
-        read: Callable[[Path], Mapping[str, torch.Tensor]],
-    ) -> None:
+    def __init__(self, policy: LoadedModel, facts: NodeFacts, folder: Path) -> None:
         """Empties `folder` and writes the tokenizer's files to it. Call it in the thread that uses the tokenizer.
-
-        `read` returns the trained weights of a checkpoint by their names in the model. Raises OSError.
-        """
-        self.facts, self._model, self._folder, self._read = facts, policy.model, folder, read
+        Raises OSError."""
+        self.facts, self._model, self._folder = facts, policy.model, folder
         self.target = folder / "model"
         shutil.rmtree(folder, ignore_errors=True)  # left behind by a node that was killed
         policy.tokenizer.save_pretrained(folder / "tokenizer")
@@ -58,13 +51,13 @@ class Packer:
         little space, or the checkpoint cannot be read."""
         self.clear()
         try:
-            weights = self._read(checkpoint)
+            weights = saved_weights(checkpoint)
             self._require_space(weights, checkpoint)
             shutil.copytree(self._folder / "tokenizer", self.target)
             # Both take only names and settings from the model, and the weights from the checkpoint.
             with safetensors_written(self.target):
                 if self.facts.method is TrainMethod.lora:
-                    self._write_adapter(dict(weights))
+                    self._write_adapter(weights)
                 else:
                     self._model.save_pretrained(self.target, state_dict=self._whole(weights), max_shard_size=SHARD)
         except (OSError, RuntimeError, ValueError, KeyError, EOFError, pickle.UnpicklingError) as error:

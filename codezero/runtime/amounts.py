@@ -1,8 +1,9 @@
-"""Times, durations and sizes as text, in the same form everywhere."""
+"""Times, durations, sizes and lists as text, in the same form everywhere."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 GIB = 1 << 30
 """Bytes in a GiB."""
@@ -37,6 +38,12 @@ def span(value: float) -> str:
 def gib(size: float) -> str:
     """Returns bytes in GiB, such as 1.5 GiB."""
     return f"{size / GIB:.1f} GiB"
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """Returns the first `most` names and the number of the others, such as a, b and 3 more."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def utc(at_s: float) -> str:

@@ -95,7 +95,7 @@ def recorded_ledger(folder: Path, peer_id: str, vote: Vote):
         stack.enter_context(patch.object(delivery, "LOOK_AGAIN_S", 0.0))
         chain = RecordedChain(app.url, app.bodies)
         outbox = Outbox(folder / "outbox.sqlite", LedgerScope(chain_id=685685, contract=CONTRACT, peer_id=peer_id))
-        submits = Submitter(outbox, chain, chain, peer_id, Policy(warn_below_eth=0.0))
+        submits = Submitter(outbox, chain, chain, Policy(warn_below_eth=0.0))
         submits.start()
         local = LocalLedger(folder / "ledger.sqlite", peer_id, vote=vote)
         yield ChainLedger(local, submits, 600.0), chain

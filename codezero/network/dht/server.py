@@ -107,7 +107,7 @@ class RecordServer:
         if len({len(column) for column in columns}) != 1:
             raise ValueError("keys, subkeys, values and expiration times are not aligned")
         await self._admit(request.peer, context.remote_id, len(request.keys))
-        address = await self._addresses.address_of(context.remote_id, calling=True)
+        address = self._addresses.seen(context.remote_id)  # `_admit` has waited for it as long as a writer can
         # The protocol adds the sender to the routing table and answers with this node's id; it gets nothing to store.
         response = await self._protocol.rpc_store(dht_pb2.StoreRequest(peer=request.peer), context)
         sender = context.remote_id.to_base58()

@@ -1,6 +1,6 @@
 """Encodes and decodes the records that nodes exchange, in the native format and in that of GenRL 0.3.0.
 
-All input is untrusted. The readers raise WireError and nothing else, whatever they are given.
+All input is untrusted. The readers raise WireError and nothing else, whatever bytes they are given.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from codezero.network.wire.announcement import Announcement as Announcement
 from codezero.network.wire.announcement import feedback_to as feedback_to
 from codezero.network.wire.announcement import read_announcement as read_announcement
 from codezero.network.wire.announcement import sign_announcement as sign_announcement
-from codezero.network.wire.codec import MAX_RECORD_BYTES as MAX_RECORD_BYTES
-from codezero.network.wire.codec import MAX_TEXT_CHARS as MAX_TEXT_CHARS
 from codezero.network.wire.codec import Reason as Reason
 from codezero.network.wire.codec import WireError as WireError
 from codezero.network.wire.fitting import fit as fit

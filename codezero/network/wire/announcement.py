@@ -73,7 +73,7 @@ def sign_announcement(announcement: Announcement, identity: Identity, version: i
 
 
 def read_announcement(
-    raw: object,
+    raw: bytes,
     *,
     swarm: str | None = None,
     topic: str | None = None,
@@ -83,8 +83,7 @@ def read_announcement(
 ) -> Announcement:
     """Returns a signed announcement. Raises WireError: it is malformed or not properly signed, or for another version,
     swarm, topic, peer or round than is given."""
-    raw = sized(raw, MAX_ANNOUNCEMENT_BYTES)
-    if raw[:1] != bytes([version]):
+    if sized(raw, MAX_ANNOUNCEMENT_BYTES)[:1] != bytes([version]):
         raise WireError(Reason.WRONG_VERSION, f"version {raw[0] if raw else 'missing'}, only {version} is read here")
     envelope = decode_exactly(_ENVELOPE, raw[1:])
     announcement = decode_exactly(_CONTENT, envelope.content)

@@ -43,10 +43,9 @@ def pack_body(plain: bytes) -> bytes:
     return sized(zstandard.ZstdCompressor().compress(plain), MAX_RECORD_BYTES)
 
 
-def unpack_items(body: object, announcement: Announcement, decoder: Decoder[list[_Item]]) -> list[_Item]:
+def unpack_items(body: bytes, announcement: Announcement, decoder: Decoder[list[_Item]]) -> list[_Item]:
     """Decodes the items of an announced body. Raises WireError: it is malformed or too large."""
-    body = sized(body, MAX_RECORD_BYTES)
-    require_announced(body, announcement)
+    require_announced(sized(body, MAX_RECORD_BYTES), announcement)
     items = decode_exactly(decoder, _decompress(body))
     for item in items:
         for name, value in item.extensions.items():

@@ -70,10 +70,8 @@ class WireError(Exception):
         super().__init__(f"{reason.value}: {self.detail}")
 
 
-def sized(raw: object, limit: int) -> bytes:
-    """Returns `raw`. Raises WireError: it is not bytes (a peer may store any type in the DHT), or too long."""
-    if not isinstance(raw, bytes):
-        raise WireError(Reason.MALFORMED, f"{type(raw).__name__} instead of bytes")
+def sized(raw: bytes, limit: int) -> bytes:
+    """Returns `raw`. Raises WireError: it is too long."""
     if len(raw) > limit:
         raise WireError(Reason.OVERSIZED, f"{len(raw)} bytes, {limit} are allowed")
     return raw

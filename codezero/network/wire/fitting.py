@@ -1,9 +1,9 @@
-"""Fits a record into its size: drops extensions, the least important first, and only then items."""
+"""Fits a record into its size: drops log-probabilities first, and only then items."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -16,8 +16,7 @@ logger = logging.getLogger(__name__)
 ENVIRONMENT = "environment"
 """The name of the extension that stays with its group, which means nothing without it."""
 LOGPROBS = "logprobs"
-EXTENSIONS = ("reference", "generator", "cases", LOGPROBS)
-"""The names of the other extensions (docs/wire.md), the most important first."""
+"""The name of the extension that goes where a record is too large."""
 
 T = TypeVar("T")
 
@@ -36,16 +35,12 @@ def fit(pack: Callable[[Sequence[T]], bytes], items: Sequence[T]) -> tuple[bytes
 
 
 def pack_items(items: Sequence[BodyItem]) -> bytes:
-    """Encodes all items as a body with as many of their extensions as fit: name by name, and from the first item on.
+    """Encodes all items as a body; as many of the first ones as fit keep their log-probabilities.
 
-    Raises WireError: without extensions it is still too large, or other nodes would refuse it.
+    Raises WireError: without any it is still too large, or other nodes would refuse it.
     """
-
-    def pack(count: int) -> bytes:
-        full, part = divmod(count, len(items) or 1)
-        return pack_body(encode([_with(item, EXTENSIONS[: full + (i < part)]) for i, item in enumerate(items)]))
-
-    return _most(pack, len(EXTENSIONS) * len(items))[0]
+    bare = [_without_logprobs(item) for item in items]
+    return _most(lambda count: pack_body(encode([*items[:count], *bare[count:]])), len(items))[0]
 
 
 def _most(pack: Callable[[int], bytes], most: int) -> tuple[bytes, int]:
@@ -64,9 +59,8 @@ def _most(pack: Callable[[int], bytes], most: int) -> tuple[bytes, int]:
     return record, packed
 
 
-def _with(item: BodyItem, names: Collection[str]) -> BodyItem:
-    """Returns the item with only the extensions of these names, and its environment."""
-    kept = {name: value for name, value in item.extensions.items() if name == ENVIRONMENT or name in names}
+def _without_logprobs(item: BodyItem) -> BodyItem:
+    kept = {name: value for name, value in item.extensions.items() if name != LOGPROBS}
     return msgspec.structs.replace(item, extensions=kept)
 
 

@@ -133,7 +133,7 @@ def pack_genrl(
     return sized(encode(record), MAX_RECORD_BYTES)
 
 
-def read_genrl(raw: object, peer_id: str, *, swarm: str, round_number: int) -> GenrlRecord:
+def read_genrl(raw: bytes, peer_id: str, *, swarm: str, round_number: int) -> GenrlRecord:
     """Decodes the groups that a peer has published for a round; a payload that cannot be used is dropped alone.
 
     A signed payload must be by this peer, for this swarm and round. The peer of an unsigned one, as GenRL's are, is

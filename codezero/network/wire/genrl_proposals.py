@@ -83,7 +83,7 @@ def pack_genrl_proposals(proposals: Sequence[Proposal]) -> bytes:
     )
 
 
-def read_genrl_proposals(raw: object, peer_id: str) -> tuple[tuple[Proposal, ...], tuple[Reason, ...]]:
+def read_genrl_proposals(raw: bytes, peer_id: str) -> tuple[tuple[Proposal, ...], tuple[Reason, ...]]:
     """Returns the proposals in a record, and a reason for each that was dropped; `peer_id` is not in the record. Raises
     WireError: the record as a whole cannot be read."""
     found, dropped = _read(raw, MAX_PROPOSALS, _to_proposal)
@@ -103,7 +103,7 @@ def pack_genrl_feedback(feedback: Sequence[Marks]) -> bytes:
     )
 
 
-def read_genrl_feedback(raw: object) -> tuple[tuple[Marks, ...], tuple[Reason, ...]]:
+def read_genrl_feedback(raw: bytes) -> tuple[tuple[Marks, ...], tuple[Reason, ...]]:
     """Returns the feedback in a record, on proposals of any peer, and a reason for each that was dropped. Of two on the
     same proposal the first counts. Raises WireError: the record as a whole cannot be read."""
     found, dropped = _read(raw, MAX_MARKS, _to_marks)
@@ -121,7 +121,7 @@ def _pack(entries: Sequence[object], limit: int, convert: Callable[[bytes], obje
     return sized(encode(entries), MAX_RECORD_BYTES)
 
 
-def _read(raw: object, limit: int, convert: Callable[[bytes | Raw], _T]) -> tuple[tuple[_T, ...], tuple[Reason, ...]]:
+def _read(raw: bytes, limit: int, convert: Callable[[bytes | Raw], _T]) -> tuple[tuple[_T, ...], tuple[Reason, ...]]:
     """Returns the first `limit` entries of a list that can be converted, and a reason for each other entry."""
     entries = decode(_LIST, sized(raw, MAX_RECORD_BYTES))
     found, dropped = convert_each(entries[:limit], convert)

@@ -65,7 +65,7 @@ def pack_groups(groups: Sequence[RolloutGroup]) -> bytes:
     return pack_items(items)
 
 
-def unpack_groups(body: object, announcement: Announcement) -> tuple[tuple[RolloutGroup, ...], tuple[Reason, ...]]:
+def unpack_groups(body: bytes, announcement: Announcement) -> tuple[tuple[RolloutGroup, ...], tuple[Reason, ...]]:
     """Returns an announced body's groups, and a reason for each one dropped. Raises WireError: none can be used."""
     items = unpack_items(body, announcement, _GROUPS)
     return convert_each(items, lambda item: _to_group(item, announcement.peer_id))

@@ -74,7 +74,7 @@ def pack_proposals(proposals: Sequence[Proposal]) -> bytes:
     return pack_items(items)
 
 
-def unpack_proposals(body: object, announcement: Announcement) -> tuple[tuple[Proposal, ...], tuple[Reason, ...]]:
+def unpack_proposals(body: bytes, announcement: Announcement) -> tuple[tuple[Proposal, ...], tuple[Reason, ...]]:
     """Returns an announced body's proposals, and a reason for each one dropped. Raises WireError: none can be used."""
 
     def to_proposal(item: _Proposal) -> Proposal:
@@ -97,7 +97,7 @@ def pack_feedback(feedback: Sequence[Marks]) -> bytes:
     return pack_items(items)
 
 
-def unpack_feedback(body: object, announcement: Announcement) -> tuple[tuple[Marks, ...], tuple[Reason, ...]]:
+def unpack_feedback(body: bytes, announcement: Announcement) -> tuple[tuple[Marks, ...], tuple[Reason, ...]]:
     """Returns an announced body's feedback; none is dropped alone. Raises WireError: it is malformed."""
     items = unpack_items(body, announcement, _FEEDBACK)
     _require_whole(items)

@@ -6,21 +6,18 @@ The round never waits for it and never fails because of it: with a slow or absen
 from __future__ import annotations
 
 import logging
-import time
 from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codezero.errors import CodezeroError, StateError, Stopping, told_as
 from codezero.runtime.files import replace_file
+from codezero.runtime.reminders import Reminders
 from codezero.runtime.worker import Worker
 from codezero.services.judge.client import JudgeService
 
 if TYPE_CHECKING:
     from codezero.policy.asked import AskedPolicy
-
-REMIND_S = 3600.0
-"""Seconds between two warnings that the service does not answer."""
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +34,7 @@ class Examination:
         self._notes = notes
         self._worker = Worker("examination", self._work)
         self._rounds, self._scores = deque[int](maxlen=1), deque[float](maxlen=1)
-        self._warned_at_s = -REMIND_S
+        self._reminders = Reminders()
         self.trouble = ""
         """The reason why the last examination gave no score; empty if it gave one. Partly untrusted text."""
 
@@ -89,9 +86,7 @@ class Examination:
 
     def _warn(self, text: str) -> None:
         self.trouble = text
-        now_s = time.monotonic()
-        if now_s - self._warned_at_s >= REMIND_S:
-            self._warned_at_s = now_s
+        if self._reminders.is_due("no score"):
             logger.warning("%s", text)
         else:
             logger.info("%s", text)

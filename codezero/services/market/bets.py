@@ -76,7 +76,7 @@ class BetDelivery(Delivery):
     """Delivers the bets and claims of one peer."""
 
     def __init__(self, book: Book, market: Market, record: BetRecord) -> None:
-        super().__init__(book)
+        super().__init__(book, market.broadcast)
         self._book, self._market, self._record = book, market, record
         self.trouble: LedgerError | None = None
         """The error of the last step; None if it had none."""
@@ -108,9 +108,6 @@ class BetDelivery(Delivery):
             return self._market.claim(game, journal)
         bet = self._book.bet(item)
         return self._market.guess(game, item.round_id.stage, bet.choice, bet.amount, journal)
-
-    def _broadcast(self, raw: bytes) -> None:
-        self._market.broadcast(raw)
 
     def _judged(
         self, item: LedgerItem, standing: Standing, sent: Sequence[Transaction]

@@ -28,10 +28,10 @@ class Betting:
         last = self._book.last_clue(clue.game)
         if last is not None and clue.clue <= last:
             return False
-        if not self._is_open(clue) or (last is None and self._was_forgotten(clue)):
+        if not self._open_game(clue) or (last is None and self._was_forgotten(clue)):
             return False
         choice = choose(clue)
-        view = self._is_open(clue)  # checked again, since choosing took a while
+        view = self._open_game(clue)  # checked again, since choosing took a while
         if view is None:
             return False
         self._book.add_bet(
@@ -47,7 +47,7 @@ class Betting:
         )
         return True
 
-    def _is_open(self, clue: Clue) -> GameView | None:
+    def _open_game(self, clue: Clue) -> GameView | None:
         """Returns the state of a clue's game if the contract, and not only the judge service, takes bets on it; else
         None."""
         view = self._market.game(clue.game)

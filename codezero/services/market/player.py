@@ -5,16 +5,16 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import math
 import random
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codezero.errors import CodezeroError, Stopping
+from codezero.ledger.delivery import backoff_s
 from codezero.ledger.faults import OutboxError, RpcFault
 from codezero.prompts import market as prompt
+from codezero.runtime.reminders import Reminders
 from codezero.runtime.worker import Worker
 from codezero.services.judge.client import Clue, JudgeService
 from codezero.services.market.bets import BetDelivery, BetRecord
@@ -31,8 +31,6 @@ BUSY_POLL_S = 2.0
 """Seconds between two steps while a bet is not confirmed."""
 MAX_POLL_S = 300.0
 """The longest wait in seconds while the judge service or the chain does not answer."""
-REMIND_S = 3600.0
-"""Seconds between two warnings of the same problem."""
 RECORD = "prg_record.txt"
 
 logger = logging.getLogger(__name__)
@@ -66,7 +64,7 @@ class Player:
         self._worker = Worker("market", lambda: None if self._worker.is_stopping else self.tick())
         self._chosen: tuple[Clue, int] | None = None
         self._failures = 0  # consecutive ones
-        self._reminded: dict[str, float] = {}
+        self._reminders = Reminders()
         self._noted: str | None = None
         """The problem that the book has; None before it was written in this run."""
         self.trouble = ""
@@ -88,7 +86,7 @@ class Player:
         except CodezeroError as error:
             self._failures += 1
             self._troubled(str(error), type(error).__name__)
-            wait_s = min(self._poll_s * 2.0 ** min(self._failures - 1, 10), MAX_POLL_S)
+            wait_s = backoff_s(self._failures - 1, MAX_POLL_S, self._poll_s)
             asked_for_s = error.retry_after_s if isinstance(error, RpcFault) else None
             return max(wait_s * random.uniform(0.75, 1.25), asked_for_s or 0.0)
         except Exception as error:  # the thread's boundary: whatever breaks in here must not end the node's training
@@ -133,9 +131,6 @@ class Player:
                 self._noted = trouble
 
     def _troubled(self, text: str, kind: str) -> None:
-        """Notes a problem, and warns of each kind at most once in `REMIND_S`."""
         self._note(text, kind)
-        now_s = time.monotonic()
-        if now_s - self._reminded.get(kind, -math.inf) >= REMIND_S:
-            self._reminded[kind] = now_s
+        if self._reminders.is_due(kind):
             logger.warning("%s", text)

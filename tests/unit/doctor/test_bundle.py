@@ -28,6 +28,7 @@ from tests.unit.doctor.test_redact import HEX, spellings
 PASSPHRASE, HUB_TOKEN, RPC_KEY = "correct horse battery", "hf_ThisIsTheTokenOfTheHub", "AbCdEf0123456789AbCdEf01"
 ORG, EMAIL, WANDB = "7f1d2c9a-1111-4000-8000-000000000001", "alice.liddell@mail.example", "c0ffee" * 6 + "c0ff"
 SERVER_KEY, NETRC, APP_KEY = "server-key-0815-long", "n3trc-password", "alchemy_app_key_4711"
+HUB_PASSWORD = "mirror-password-4712"
 
 
 def opened(path):
@@ -71,7 +72,7 @@ def rich(tmp_path, monkeypatch):
     (home / ".netrc").write_text(f"machine x.example login alice password {NETRC}\n")
     (home / ".cache" / "huggingface").mkdir(parents=True)
     (home / ".cache" / "huggingface" / "token").write_text("plain-token-of-the-hub")
-    secrets = [PASSPHRASE, HUB_TOKEN, RPC_KEY, ORG, EMAIL, WANDB, SERVER_KEY, NETRC, APP_KEY, "5e" * 32]
+    secrets = [PASSPHRASE, HUB_TOKEN, RPC_KEY, ORG, EMAIL, WANDB, SERVER_KEY, NETRC, APP_KEY, "5e" * 32, HUB_PASSWORD]
     for name in ("rollout-server.yaml", "pc.yaml"):
         rollout_file.write(tmp_path / name, RolloutFile(url="http://127.0.0.1:7070", token=f"rollouts-of-{name}"))
     secrets += [
@@ -87,6 +88,7 @@ def rich(tmp_path, monkeypatch):
         *("swarm=native", "ledger=wallet", f"ledger.rpc_url=https://rpc.example/v2/{RPC_KEY}"),
         *(f"ledger.contract_address=0x{'11' * 20}", f"ledger.passphrase_file={tmp_path / 'passphrase'}"),
         *(f"push.token_file={tmp_path / 'push-token'}", "rollout.engine=remote", "rollout.servers=[pc.yaml]"),
+        f"push.endpoint=https://alice:{HUB_PASSWORD}@hub.example",
         *(f"ledger.org_id={ORG}", "evaluator=openai", "evaluator.model=m", "evaluator.api_key_env=MY_JUDGE"),
         **{"HOME": str(home), "USER": "aliceliddell", "HUGGINGFACE_ACCESS_TOKEN": HUB_TOKEN, "WANDB_API_KEY": WANDB},
         **{"OPENAI_API_KEY": SERVER_KEY, "CODEZERO_WALLET_PASSPHRASE": PASSPHRASE},

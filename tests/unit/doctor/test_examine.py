@@ -5,6 +5,7 @@ import time
 
 from codezero.doctor.examine import CHECKS, LAST, Check, examine
 from codezero.doctor.finding import Severity, error, exit_code, info, ok, warning
+from codezero.errors import StateError
 from tests.unit.doctor.cases import case_of
 
 
@@ -25,6 +26,16 @@ def test_a_check_that_raises_is_a_finding_and_what_it_found_before_counts(tmp_pa
     assert (first.found, other.found) == ("seen", "also seen")
     assert fault.severity is Severity.WARNING
     assert fault.found == "the check itself failed: RuntimeError: no such thing\x1b[31m"
+
+
+def test_an_error_of_codezeros_own_says_itself_what_to_do(tmp_path):
+    def refused(case):
+        raise StateError("cannot read state/node.lock: Permission denied")
+        yield
+
+    (fault,) = checked(tmp_path, refused)
+    assert (fault.severity, fault.found) == (Severity.ERROR, "cannot read state/node.lock: Permission denied")
+    assert "report it" not in fault.do
 
 
 def test_a_package_that_is_missing_is_an_error_with_the_way_to_get_it(tmp_path):

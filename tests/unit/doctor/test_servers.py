@@ -172,7 +172,7 @@ def test_a_hub_that_answers_and_an_index_that_does_not(tmp_path):
 
 
 def test_each_bootnode_is_told_with_its_own_reason(tmp_path, monkeypatch):
-    monkeypatch.setattr(swarm, "CONNECT_S", 60.0)
+    monkeypatch.setattr(reach, "TIMEOUT_S", 60.0)
     with listening(swarm.HELLO) as good, listening(b"HTTP/1.1 400 Bad Request\r\n") as other, listening() as silent:
         at = {name: f"/ip4/127.0.0.1/tcp/{port}/p2p/{PEER}" for name, port in
               (("good", good), ("other", other), ("silent", silent), ("closed", closed_port()))}  # fmt: skip
@@ -187,7 +187,7 @@ def test_each_bootnode_is_told_with_its_own_reason(tmp_path, monkeypatch):
         assert "over UDP" in found["quic"]
         assert found["none"].startswith("it cannot be dialled")
         findings = list(swarm.dialled([at["good"], at["closed"]], "swarm.bootnodes"))
-        monkeypatch.setattr(swarm, "CONNECT_S", 0.5)
+        monkeypatch.setattr(reach, "TIMEOUT_S", 0.5)
         assert "down, or a firewall" in swarm.why_not(at["silent"])
     assert told(findings, "ok") == [f"bootnode: {at['good']} answers |  | "]
     assert "the node joins through the others" in told(findings, "warning")[0]

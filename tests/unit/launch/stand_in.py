@@ -21,11 +21,11 @@ stop_with_parent()
 if arguments[2] == "swarm":
     print("bootnode here", flush=True)
 print("starts", *arguments[2:], flush=True)
-for name in ("HUGGINGFACE_ACCESS_TOKEN", "CODEZERO_WALLET_PASSPHRASE", "CUDA_VISIBLE_DEVICES"):
+for name in ("HUGGINGFACE_ACCESS_TOKEN", "HF_TOKEN", "CODEZERO_WALLET_PASSPHRASE", "CUDA_VISIBLE_DEVICES"):
     print(name, os.environ.get(name), flush=True)
-print("input is a terminal", os.isatty(0), "output", os.isatty(1), flush=True)
 with open("starts.txt", "a") as file:
     print(os.getpid(), file=file)
+print("input is a terminal", os.isatty(0), "output", os.isatty(1), flush=True)
 if os.environ.get("NODE") == "crashes" and len(open("starts.txt").readlines()) == 1:
     os.kill(os.getpid(), signal.SIGKILL)
 if "NODE" in os.environ:

@@ -190,8 +190,9 @@ def test_no_token_after_all_pushes_nothing_and_says_so():
     assert "nothing is pushed" in terminal.shown.getvalue()
 
 
-def test_the_hubs_own_variable_serves_a_push_and_is_no_wish_for_one():
-    environment = {"HF_TOKEN": "hf_general"}
+@pytest.mark.parametrize("variable", ["HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"])
+def test_the_hubs_own_variable_serves_a_push_and_is_no_wish_for_one(variable):
+    environment = {variable: "hf_general"}
     assert choose(Options(way=Way.LOCAL), environment, nobody()).token == ""
     assert choose(Options(way=Way.LOCAL, push=True), environment, nobody()).token == "hf_general"
 

@@ -176,6 +176,22 @@ def test_ctrl_c_while_waiting_for_the_sign_in_ends_the_app_and_keeps_what_is_sig
     wait_until_gone([login.pid()])
 
 
+def test_only_nodes_get_the_hubs_tokens(login, on_terminal, checkout):
+    tokens = dict.fromkeys(("HUGGINGFACE_ACCESS_TOKEN", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"), "hf_secret")
+    browser = login.tools / "browser"
+    browser.write_text(f"#!/bin/sh\nenv >{checkout.folder}/seen\n")
+    browser.chmod(0o755)
+    login.sign_in(ORG_ID, activated=False)
+    tty = on_terminal("--testnet", "--sign-in", "app", "--yes", **tokens, BROWSER=f"{browser} %s")
+    tty.expect("continue in the browser")
+    login.sign_in(ORG_ID)
+    tty.expect("HUGGINGFACE_ACCESS_TOKEN hf_secret")
+    tty.expect("HF_TOKEN hf_secret")
+    assert not set(tokens) & set(login.environment())
+    assert "hf_secret" not in (checkout.folder / "seen").read_text()
+    tty.type("\x03")
+
+
 def test_a_session_is_resumed_for_a_node_that_the_app_ends_with(login, on_terminal):
     login.sign_in(ORG_ID)
     tty = on_terminal("--testnet", "--yes", HUGGINGFACE_ACCESS_TOKEN="hf_secret")

@@ -40,6 +40,9 @@ class Submitter:
     def stop(self):
         self.stopped = True
 
+    def close(self):
+        """It has no file."""
+
 
 def ledger(tmp_path, submitter, patience_s=600.0):
     return ChainLedger(LocalLedger(tmp_path / "ledger.sqlite", "me", ["evil"]), submitter, patience_s)
@@ -103,8 +106,7 @@ def test_a_peer_id_that_turns_out_to_be_somebody_else_s_ends_the_waiting(tmp_pat
 def test_a_round_is_settled_here_and_credited_for_the_chain(tmp_path):
     submitter = Submitter(4)
     kept = ledger(tmp_path, submitter)
-    receipt = kept.settle(RoundId(number=4), [played(1.0, 0.5), peers("b", 0.2), peers("evil", 1.0)])
-    assert (receipt.reward, receipt.winners) == (1.5, ("b",))
+    kept.settle(RoundId(number=4), [played(1.0, 0.5), peers("b", 0.2), peers("evil", 1.0)])
     assert submitter.credits == [(4, 1.5, ("b",))]
     assert kept.total_reward() == 1.5
 

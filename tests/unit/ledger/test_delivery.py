@@ -104,7 +104,7 @@ def test_a_transaction_that_is_too_dear_to_replace_is_sent_again_and_holds_up_no
     monkeypatch.setattr(delivery.time, "time", lambda: now_s)
     chain = DearChain()
     chain.owner, chain.round = OURS, 1
-    deliver = Submissions(outbox, chain, chain, "peer").deliver
+    deliver = Submissions(outbox, chain, chain).deliver
     outbox.credit(RoundId(number=0), 2.0, [], now_s)
     outbox.fold(now_s)
     deliver(chain.view())
@@ -134,7 +134,7 @@ def test_an_item_that_the_app_keeps_refusing_holds_up_no_other(outbox, monkeypat
     monkeypatch.setattr(delivery.time, "time", lambda: now_s)
     chain = RefusingApp()
     chain.owner, chain.round = OURS, 2
-    deliver = Submissions(outbox, chain, chain, "peer").deliver
+    deliver = Submissions(outbox, chain, chain).deliver
     for number in range(3):
         outbox.credit(RoundId(number=number), 2.0, [], now_s)
         outbox.fold(now_s)
@@ -150,7 +150,7 @@ def test_a_transaction_that_nobody_mines_is_looked_up_often_for_a_minute_only(ou
     monkeypatch.setattr(delivery.time, "time", lambda: now_s)
     chain = FakeChain()
     chain.owner = OURS
-    deliver = Submissions(outbox, chain, chain, "peer").deliver
+    deliver = Submissions(outbox, chain, chain).deliver
     outbox.credit(RoundId(number=0), 2.0, [], now_s)
     outbox.fold(now_s)
     busy = []
@@ -216,7 +216,7 @@ class Deliveries(stateful.RuleBasedStateMachine):
         if self.outbox is not None:
             self.outbox.close()
         self.outbox = Outbox(self.path, LedgerScope(chain_id=7, contract="0xC0", peer_id="peer"))
-        self.delivery = Submissions(self.outbox, self.chain, self.chain, "peer")
+        self.delivery = Submissions(self.outbox, self.chain, self.chain)
 
     @stateful.rule(reward=st.integers(-30, 30).map(lambda tenths: tenths / 10))
     def play_a_round(self, reward):

@@ -51,7 +51,7 @@ def node(deployed, tmp_path, monkeypatch):
             writer=writer,
             reads=reads,
             outbox=outbox,
-            delivery=Submissions(outbox, reads, writer, "peer"),
+            delivery=Submissions(outbox, reads, writer),
             path=tmp_path / "outbox.sqlite",
         )
         outbox.close()
@@ -270,7 +270,7 @@ def test_registering_again_helps_when_the_peer_was_not_registered(node, deployed
 def test_an_account_without_funds_sends_nothing_and_goes_on_when_it_has_some(node, deployed):
     poor = Account(new_key(), deployed.rpc())
     writer = CoordinatorWriter(deployed.contract, poor)
-    node.delivery = Submissions(node.outbox, node.reads, writer, "peer")
+    node.delivery = Submissions(node.outbox, node.reads, writer)
     node.writer = writer
     with pytest.raises(InsufficientFunds, match=rf"send it some ETH at {poor.address}; training continues"):
         step(node)

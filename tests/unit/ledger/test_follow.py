@@ -4,6 +4,7 @@ import os
 import random
 import signal
 import sys
+import time
 
 import pytest
 from eth_abi import encode
@@ -11,7 +12,7 @@ from eth_utils.abi import abi_to_signature
 
 from codezero.errors import LedgerError
 from codezero.ledger import abi, follow, tally
-from codezero.ledger.events import EVENTS, REGISTERED
+from codezero.ledger.events import EVENTS, REGISTERED, VOTE, changes
 from codezero.ledger.faults import NoContract, RateLimited, RpcBadReply, RpcRefused, RpcTimeout, StaleChain, WrongChain
 from codezero.ledger.follow import Follower
 from codezero.ledger.jsonrpc import RpcRefusal
@@ -300,6 +301,15 @@ def test_peer_ids_are_other_people_s_text(made):
     assert len(ids) == 9
     assert max(map(len, ids)) <= 128
     assert sum(peer.startswith("aaaa") for peer in ids) == 3  # told apart by more than their beginning
+
+
+def test_a_vote_for_many_takes_no_longer_than_its_length_says():
+    count = 60_000
+    words = [64, 96, 0, count, *[32 * count] * count, 0]  # all names are the same empty one
+    vote = log(VOTE, [ACCOUNT, word(1)], b"".join(number.to_bytes(32, "big") for number in words))
+    began_s = time.process_time()
+    assert len(changes([{**vote, "blockNumber": "0x0", "logIndex": "0x0"}], ADDRESS, 0, 0)) == 1 + count
+    assert time.process_time() - began_s < 2
 
 
 def registered_raw(raw):

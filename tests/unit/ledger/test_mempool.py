@@ -28,7 +28,7 @@ def node(anvil, tmp_path):
     writer, outbox = deployed.writer(), deployed.outbox(tmp_path / "outbox.sqlite")
     writer.register_peer("peer", silent())
     deployed.chain.settle()
-    delivery = Submissions(outbox, deployed.coordinator, writer, "peer")
+    delivery = Submissions(outbox, deployed.coordinator, writer)
 
     def ask(method, *params):
         (answer,) = deployed.rpc().ask([(method, list(params))])

@@ -42,7 +42,7 @@ def node(deployed, tmp_path, app, monkeypatch):
         reads=reads,
         writer=writer,
         outbox=outbox,
-        delivery=Submissions(outbox, reads, writer, "peer"),
+        delivery=Submissions(outbox, reads, writer),
         path=tmp_path / "outbox.sqlite",
     )
     outbox.close()
@@ -211,7 +211,7 @@ def test_a_taken_submission_is_not_sent_again_while_it_is_under_way(node, deploy
     if killed:
         node.outbox.close()
         node.outbox = deployed.outbox(node.path)
-        node.delivery = Submissions(node.outbox, node.reads, node.writer, "peer")
+        node.delivery = Submissions(node.outbox, node.reads, node.writer)
     for _ in range(3):
         assert node.delivery.deliver(view)
     assert app.names() == ["register-peer"]

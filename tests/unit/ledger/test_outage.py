@@ -33,7 +33,7 @@ def node(deployed, tmp_path, monkeypatch):
             """As after a kill: on the same file, with nothing in memory."""
             outboxes.append(deployed.outbox(tmp_path / "outbox.sqlite"))
             writer = CoordinatorWriter(deployed.contract, account)
-            return Submitter(outboxes[-1], Coordinator(deployed.contract, rpc), writer, "peer", Policy())
+            return Submitter(outboxes[-1], Coordinator(deployed.contract, rpc), writer, Policy())
 
         yield SimpleNamespace(hostile=hostile, start=start, account=account, path=tmp_path / "outbox.sqlite")
         for outbox in outboxes:

@@ -9,6 +9,7 @@ import pytest
 
 from codezero.ledger import delivery
 from codezero.ledger import submitter as module
+from codezero.ledger.chain import ChainLedger
 from codezero.ledger.coordinator import ChainView, Standing
 from codezero.ledger.faults import (
     InsufficientFunds,
@@ -22,6 +23,7 @@ from codezero.ledger.faults import (
     WrongChain,
 )
 from codezero.ledger.items import ItemState, Kind, LedgerScope
+from codezero.ledger.local import LocalLedger
 from codezero.ledger.outbox import TROUBLE, TROUBLE_SEEN, TROUBLE_SINCE, Outbox
 from codezero.ledger.reading import read_pending
 from codezero.ledger.submitter import Policy, Submitter
@@ -107,7 +109,7 @@ def path(tmp_path):
 @contextmanager
 def running(path, chain, policy=QUICK, start=True, contract="0xC0"):
     outbox = Outbox(path, LedgerScope(chain_id=7, contract=contract, peer_id="peer"))
-    submitter = Submitter(outbox, chain, chain, "peer", policy)
+    submitter = Submitter(outbox, chain, chain, policy)
     if start:
         submitter.start()
     try:
@@ -123,13 +125,20 @@ def test_it_registers_follows_the_round_and_submits_on_shutdown(path, chain):
         assert submitter.round_id == RoundId(number=5)
         wait_until(lambda: chain.owner == OURS)
         chain.round = 6
-        assert submitter.wait_for_round(RoundId(number=5), 20.0)
+        assert submitter.wait_for_round(5, 20.0)
         submitter.credit(RoundId(number=6), 2.5, ["a"])
         submitter.credit(RoundId(number=6), 2.5, ["a"])
         wait_until(lambda: len(chain.polled) > 6)
         assert (chain.rewards, submitter.trouble) == ({}, "")
     assert (chain.rewards, chain.votes) == ({6: 2}, {6: ("a",)})
     assert {item.state for item in read_pending(path).items} == {ItemState.DONE}  # looked at again before it ended
+
+
+def test_a_closed_ledger_is_whole_in_its_two_files(tmp_path, path, chain):
+    submitter = Submitter(Outbox(path, LedgerScope(chain_id=7, contract="0xC0", peer_id="peer")), chain, chain, QUICK)
+    submitter.start()
+    ChainLedger(LocalLedger(tmp_path / "ledger.sqlite", "peer"), submitter, patience_s=60.0).close()
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["ledger.sqlite", "outbox.sqlite"]
 
 
 @pytest.mark.parametrize("policy", [Policy(poll_s=0.02, threshold=4.0), Policy(poll_s=0.02, period_s=0.0)])
@@ -163,7 +172,7 @@ def test_a_peer_of_somebody_else_is_fatal_at_start_and_later(path, chain):
     with running(path, chain) as submitter:
         submitter.check()
         chain.owner = THEIRS
-        assert submitter.wait_for_round(RoundId(number=99), 20.0)  # it does not keep a node waiting for ever
+        assert submitter.wait_for_round(99, 20.0)  # it does not keep a node waiting for ever
         with pytest.raises(PeerTaken):
             submitter.check()
 
@@ -264,7 +273,7 @@ def test_a_round_that_goes_back_is_not_believed(path, chain):
         wait_until(lambda: "at round 3 stage 0 and was at 5 stage 0" in submitter.trouble)
         assert submitter.round_id == RoundId(number=5)
         chain.round = 6
-        assert submitter.wait_for_round(RoundId(number=5), 20.0)
+        assert submitter.wait_for_round(5, 20.0)
     chain.round = 2
     with running(path, chain, start=False) as submitter, pytest.raises(StaleChain):
         submitter._poll()
@@ -294,7 +303,7 @@ def test_a_round_that_cannot_have_come_since_the_last_run_is_not_believed(path, 
         assert "which is impossible" in submitter.trouble
         assert submitter.round_id == RoundId(number=5)
         chain.round = 6
-        assert submitter.wait_for_round(RoundId(number=5), 20.0)
+        assert submitter.wait_for_round(5, 20.0)
 
 
 @pytest.fixture
@@ -419,7 +428,7 @@ def test_a_disk_that_is_full_is_told_and_the_round_is_still_followed(path, chain
         monkeypatch.setattr(submitter._outbox, "remember", fail)
         wait_until(lambda: submitter.trouble == str(full))
         chain.round = 6
-        assert submitter.wait_for_round(RoundId(number=5), 20.0)
+        assert submitter.wait_for_round(5, 20.0)
         monkeypatch.setattr(submitter._outbox, "fold", fail)
         with pytest.raises(OutboxError):
             submitter.stop()

@@ -23,7 +23,7 @@ def test_from_a_keystore_to_the_chain_and_back(deployed, tmp_path):
         key = keystore.load(tmp_path / "wallet.json", keystore.passphrase(str(tmp_path / "passphrase")))
         writer = CoordinatorWriter(contract, Account(key, rpc))
         outbox = deployed.outbox(tmp_path / "outbox.sqlite")
-        submitter = Submitter(outbox, Coordinator(contract, rpc), writer, "peer", Policy(poll_s=0.1))
+        submitter = Submitter(outbox, Coordinator(contract, rpc), writer, Policy(poll_s=0.1))
         submitter.start()
         wait_until(lambda submitter=submitter: submitter.view is not None and submitter.view.owner is not None)
         submitter.credit(RoundId(number=0), 2.0, ["peer"])

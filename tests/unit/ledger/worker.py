@@ -32,7 +32,7 @@ def submit_all(url, address, key, peer_id, path, num_rounds):
     deployed = Deployed(Remote(url), address)
     outbox = deployed.outbox(Path(path), peer_id)
     writer = CoordinatorWriter(deployed.contract, Account(bytes.fromhex(key), deployed.rpc()))
-    deliver = Submissions(outbox, deployed.coordinator, writer, peer_id).deliver
+    deliver = Submissions(outbox, deployed.coordinator, writer).deliver
     for number in range(num_rounds):
         outbox.credit(RoundId(number=number), 3.0, [peer_id])
         outbox.fold()

@@ -13,7 +13,8 @@ import pytest
 from codezero.config import SwarmConfig
 from codezero.network import gossip as gossip_module
 from codezero.network import memory
-from codezero.network.gossip import DUPLICATE_IDENTITY, SwarmGossip
+from codezero.network.board import DUPLICATE_IDENTITY
+from codezero.network.gossip import SwarmGossip
 from codezero.network.native import NativeBoard
 from codezero.network.wire import Reason, WireError
 from tests.unit.network.dht.memory_p2p import MemoryLink, MemoryNetwork, exchange

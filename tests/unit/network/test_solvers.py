@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from codezero.network import solvers
-from codezero.network.gossip import DUPLICATE_IDENTITY
+from codezero.network.board import DUPLICATE_IDENTITY
 from codezero.network.wire import Reason, WireError
 from codezero.proposals import ProposalFeedback
 from tests.unit.network.proposal_nodes import FakeBoard, Loop, Proposer, marks, proposal

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codezero.network.wire import (
-    MAX_RECORD_BYTES,
     PROPOSALS,
     Reason,
     WireError,
@@ -25,6 +24,7 @@ from codezero.network.wire import (
 )
 from codezero.network.wire.announcement import MAX_ANNOUNCEMENT_BYTES
 from codezero.network.wire.body import MAX_BODY_BYTES
+from codezero.network.wire.codec import MAX_RECORD_BYTES
 from codezero.types import SampledTokens
 from tests.unit.network.wire_builders import SWARM, announce, group, groups, identity
 
@@ -169,12 +169,6 @@ def test_another_version_is_named():
     for raw, found in ((b"\x03" + signed(2)[1:], 3), (signed(1), 1), (b"\0" + signed(2)[1:], 0), (b"", "missing")):
         detail = fails(Reason.WRONG_VERSION, read_announcement, raw)
         assert detail == f"version {found}, only 2 is read here"
-
-
-@pytest.mark.parametrize("raw", [None, "text", 3, ["a"], bytearray(b"\x01")])
-def test_what_is_not_bytes_is_malformed(raw):
-    fails(Reason.MALFORMED, read_announcement, raw)
-    fails(Reason.MALFORMED, unpack_groups, raw, announce())
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codezero.network.wire import (
-    MAX_RECORD_BYTES,
     Reason,
     WireError,
     fit,
@@ -23,7 +22,8 @@ from codezero.network.wire import (
     unpack_proposals,
 )
 from codezero.network.wire.body import BodyItem
-from codezero.network.wire.fitting import EXTENSIONS, pack_items
+from codezero.network.wire.codec import MAX_RECORD_BYTES
+from codezero.network.wire.fitting import pack_items
 from tests.unit.network.proposal_nodes import marks, proposal
 from tests.unit.network.test_wire_fuzz import VALUES, at_most_mib
 from tests.unit.network.wire_builders import announce, extended, group
@@ -216,17 +216,13 @@ KIB = 1024
 @pytest.mark.parametrize(
     ("sizes", "names"),
     [
-        ({"cases": 30 * KIB, "logprobs": 30 * KIB}, ["cl", "cl", "cl", "cl"]),
-        ({"cases": 30 * KIB, "logprobs": 60 * KIB}, ["cl", "cl", "c", "c"]),
-        ({"cases": 61 * KIB, "logprobs": 61 * KIB}, ["c", "c", "c", "c"]),
-        ({"cases": 100 * KIB, "logprobs": 1 * KIB}, ["c", "c", "", ""]),
-        ({"logprobs": 100 * KIB, "cases": 100 * KIB}, ["c", "c", "", ""]),
-        ({"reference": 60 * KIB, "generator": 60 * KIB, "environment": 1}, ["re", "re", "re", "re"]),
-        ({"reference": 300 * KIB, "environment": 1}, ["e", "e", "e", "e"]),
+        ({"environment": 1, "logprobs": 60 * KIB}, ["el", "el", "el", "el"]),
+        ({"environment": 1, "logprobs": 100 * KIB}, ["el", "el", "e", "e"]),
+        ({"environment": 1, "logprobs": 300 * KIB}, ["e", "e", "e", "e"]),
     ],
     ids=str,
 )
-def test_of_a_record_that_is_too_large_log_probs_go_first_and_then_cases_the_last_ones_first(sizes, names):
+def test_of_a_record_that_is_too_large_log_probs_go_the_last_ones_first(sizes, names):
     assert kept([item(**sizes) for _ in range(4)]) == names
 
 
@@ -286,8 +282,3 @@ def test_a_record_has_the_first_items_up_to_its_size_without_those_that_fit_into
     bearable = [size for size in sizes if size <= 10]
     expected = max((bearable[:count] for count in range(len(bearable) + 1) if sum(bearable[:count]) <= 10), key=len)
     assert (record, list(sent)) == (bytes(expected) if expected else None, expected)
-
-
-def test_an_extension_without_a_place_in_the_order_stays_at_home():
-    assert decode(zstandard.decompress(pack_items([item(mine=3), item(cases=3)])))[0] == {}
-    assert {"reference", "generator", "cases", "logprobs"} == {*EXTENSIONS}

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from codezero.identity.key import peer_id_of
 from codezero.network.wire import (
-    MAX_RECORD_BYTES,
     Reason,
     WireError,
     pack_groups,
@@ -25,6 +24,7 @@ from codezero.network.wire import (
     sign_announcement,
     unpack_groups,
 )
+from codezero.network.wire.codec import MAX_RECORD_BYTES
 from codezero.types import RolloutGroup
 from tests.unit.network.wire_builders import SWARM, announce, extended, genrl, group, identity
 

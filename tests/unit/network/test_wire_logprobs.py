@@ -9,8 +9,9 @@ import msgspec
 import pytest
 import zstandard
 
-from codezero.network.wire import MAX_RECORD_BYTES, fit, pack_groups, read_genrl, unpack_groups
+from codezero.network.wire import fit, pack_groups, read_genrl, unpack_groups
 from codezero.network.wire.body import MAX_EXTENSION_BYTES
+from codezero.network.wire.codec import MAX_RECORD_BYTES
 from codezero.train.claims import packed
 from tests.unit.network.wire_builders import SWARM, announce, extended, genrl, group, identity
 

@@ -355,7 +355,7 @@ def test_of_a_genrl_flood_the_first_are_read():
 
 @pytest.mark.parametrize("reader", [lambda raw: read_genrl_proposals(raw, ALICE), read_genrl_feedback])
 def test_a_genrl_record_that_is_no_list_is_refused(reader):
-    for raw in (b"", b"\xc1", b"\x91" * 100_000, encode({}), encode("text"), encode(None), encode([]) + b"\0", "text"):
+    for raw in (b"", b"\xc1", b"\x91" * 100_000, encode({}), encode("text"), encode(None), encode([]) + b"\0"):
         fails(Reason.MALFORMED, reader, raw)
     for giant in (b"\xdd\xff\xff\xff\xff", b"\xdf\x7f\xff\xff\xff", encode([None] * 5000)):
         fails(Reason.MALFORMED, reader, giant)

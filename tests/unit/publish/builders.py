@@ -9,7 +9,7 @@ from codezero.llm.load import LoadedModel, load_model
 from codezero.publish.card import NodeFacts, facts
 from codezero.publish.pack import Packer
 from codezero.reports import RoundReport
-from codezero.train.checkpoint import CheckpointStore, saved_weights, trainable_weights
+from codezero.train.checkpoint import CheckpointStore, trainable_weights
 from codezero.train.method import apply_lora
 from tests.builders import save_tiny
 
@@ -44,7 +44,7 @@ class Trainee:
         self.round = 0
 
     def packer(self) -> Packer:
-        return Packer(self.policy, self.facts, self.folder / "push", saved_weights)
+        return Packer(self.policy, self.facts, self.folder / "push")
 
     def train(self):
         """Another round's checkpoint."""

@@ -44,7 +44,7 @@ WAITS = PendingItem(
             ],
         ),
         (
-            LedgerView(kind="modal", pending=(WAITS,), trouble=Trouble(text="away", since_s=None, seen_s=None)),
+            LedgerView(kind="modal", pending=(WAITS,), trouble=Trouble(text="away", since_s=0.0, seen_s=0.0)),
             [
                 ("earned", "+0.00 in 0 rounds"),
                 ("trouble", "away"),

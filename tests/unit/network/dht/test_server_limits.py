@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 import pytest
@@ -116,6 +117,18 @@ def test_many_identities_of_one_address_share_its_rate(monkeypatch):
         assert refused == 17  # of 36: twice a thousand keys are free
         other = await asker.another("trent", "7.7.7.7")
         assert len(await other.find("7")) == 1
+
+    run(scenario)
+
+
+def test_a_busy_daemon_keeps_no_new_peer_from_storing_in_time(monkeypatch):
+    monkeypatch.setattr(server, "MAX_ADDRESS_S", 0.05)
+
+    async def scenario():
+        asker = await Asker.create()
+        asker.target.p2p.list_peers = asyncio.Event().wait  # never answers
+        record = (body_key(b"body"), PLAIN, bin_(b"body"), time.time() + 60)
+        assert await asyncio.wait_for(asker.store(record), 2) == [True]
 
     run(scenario)
 

@@ -206,6 +206,8 @@ def test_a_bet_under_way_that_the_contract_then_refuses_may_have_been_placed(mar
 @pytest.mark.parametrize("failed", [2, 3])
 def test_a_bet_and_a_claim_whose_transactions_fail_are_given_up_before_they_cost_more(market, tmp_path, judge, failed):
     class Failing:
+        broadcast = None  # nothing is sent again
+
         def bet(self, game, choice, held, hashes):
             receipts = dict.fromkeys(hashes, False)
             return MarketStanding(recorded=False, owner=None, receipts=receipts, nonce=9, status=1, round=0)
