@@ -71,10 +71,11 @@ def policy_loss(
         clipped = (ratio > config.epsilon_max) & (per_sequence > 0)
     else:
         low, high = step.bounds.low, step.bounds.high
-        # Dual clip (arXiv 1912.09729, TRL's delta): the minimum alone has no bound where the advantage is negative, so
-        # that a rollout server that claims tiny old log-probs would have its tokens make up the whole update.
-        capped = torch.where(per_sequence < 0, ratio.clamp(max=config.importance_cap), ratio)
-        losses = -torch.min(capped * per_sequence, ratio.clamp(low, high) * per_sequence)
+        # The minimum of r A and clipped r A, with dual clip (arXiv 1912.09729, TRL's delta): the minimum alone has no
+        # bound where the advantage is negative, so that a rollout server that claims tiny old log-probs would have its
+        # tokens make up the whole update.
+        bounded = torch.where(per_sequence < 0, ratio.clamp(low, config.importance_cap), ratio.clamp(max=high))
+        losses = -bounded * per_sequence
         is_out = (ratio < low) | (ratio > config.importance_cap)
         clipped = (is_out & (per_sequence < 0)) | ((ratio > high) & (per_sequence > 0))
     gaps = (old.detach() - batch.sampler_logprobs) * mask  # NaN if the sampler's are unknown
