@@ -107,7 +107,8 @@ class LocalModel:
         return {"generator": self._generator.get_state()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        restore_generator(self._generator, state["generator"])
+        if state:  # empty if a server wrote before
+            restore_generator(self._generator, state["generator"])
 
 
 class ServedModel:

@@ -86,6 +86,13 @@ def test_a_resumed_writer_writes_what_an_unkilled_one_would(tiny):
     assert after.write(3, 2) == unkilled.write(3, 2)
 
 
+def test_a_writer_goes_on_in_a_folder_in_which_a_server_wrote_before(tiny):
+    served = ServedModel(ProposerConfig(url="http://host/v1", model="writer"))
+    begun, after = local(tiny), local(tiny)
+    after.load_state_dict({**begun.state_dict(), "model": served.state_dict()})
+    assert after.write(2, 1) == begun.write(2, 1)
+
+
 def test_other_seeds_write_other_problems(tiny):
     assert local(tiny, seed=1).write(2, 1) != local(tiny, seed=2).write(2, 1)
 
