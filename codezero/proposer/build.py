@@ -14,6 +14,8 @@ from codezero.errors import ConfigError
 from codezero.llm import device as devices
 from codezero.llm import store
 from codezero.llm.load import LoadedModel
+from codezero.llm.sample import sample_groups
+from codezero.llm.within_memory import WithinMemory
 from codezero.policy import writer
 from codezero.policy.writer import Writing
 from codezero.ports import Progress
@@ -93,11 +95,17 @@ def own_weights(config: NodeConfig, model: LoadedModel) -> AbstractContextManage
 
 def make_tests(config: NodeConfig, model: LoadedModel, workers: Workers, progress: Progress) -> WrittenTests:
     """Returns what gives problems their tests, with `proposer.writer`. The model attempts them without adapters."""
+    sample = WithinMemory(sample_groups)
     cases = CaseWriter(
-        model, num_generations=1, temperature=config.verifier.temperature, seed=config.seed, progress=progress
+        model,
+        num_generations=1,
+        temperature=config.verifier.temperature,
+        seed=config.seed,
+        progress=progress,
+        sample=sample,
     )
     return WrittenTests(
-        make_solver(config, model, progress),
+        make_solver(config, model, progress, sample),
         cases,
         workers,
         solver_weights=model.model.disable_adapter,

@@ -14,12 +14,12 @@ from codezero.config import NodeConfig, RolloutEngine, TaskDraw, TrainConfig, Tr
 from codezero.llm import device as devices
 from codezero.llm import engines, store
 from codezero.llm.load import LoadedModel
-from codezero.llm.sample import SampleGroups, sample_groups
+from codezero.llm.sample import SampleGroups
 from codezero.observe.probes import PAIR
 from codezero.policy import writer
 from codezero.policy.build import held_out_for, make_probe
 from codezero.policy.probe import Probe
-from codezero.policy.solver import PolicySolver
+from codezero.policy.solver import PolicySolver, sampling
 from codezero.policy.writer import Writing
 from codezero.ports import Progress
 from codezero.runtime.console import Console
@@ -126,13 +126,10 @@ def make_tasks(config: NodeConfig) -> Mixture:
     return make_task_source(replace(config.tasks, draw=TaskDraw.uniform), config.seed)
 
 
-def make_solver(
-    config: NodeConfig, model: LoadedModel, progress: Progress, sample: SampleGroups = sample_groups
-) -> PolicySolver:
+def make_solver(config: NodeConfig, model: LoadedModel, progress: Progress, sample: SampleGroups) -> PolicySolver:
     """Returns the solver that writes candidates."""
-    rollout = replace(config.rollout)
-    rollout.num_generations = config.verifier.num_candidates  # not by keyword: a solver's settings refuse 1
-    return PolicySolver(model, rollout, seed=config.seed, peer_id="self", progress=progress, sample=sample)
+    num, params = config.verifier.num_candidates, sampling(config.rollout)
+    return PolicySolver(model, num, params, seed=config.seed, peer_id="self", progress=progress, sample=sample)
 
 
 def make_solver_learner(config: NodeConfig, model: LoadedModel, progress: Progress) -> GrpoLearner:

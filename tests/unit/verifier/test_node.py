@@ -15,6 +15,7 @@ from codezero.config import Device, Dtype
 from codezero.config.load import load_config
 from codezero.errors import ConfigError, StateError
 from codezero.harness import best, policy
+from codezero.llm.sample import sample_groups
 from codezero.train.checkpoint import CheckpointStore
 from codezero.types import FinishReason, Rollout, RolloutGroup
 from codezero.verifier import build, exercises, node, write
@@ -250,7 +251,8 @@ def test_candidates_are_those_of_the_untrained_model_whatever_has_been_learnt(tm
     task = build.make_tasks(config).draw(1)[0]
 
     def solved():
-        return build.make_solver(config, loaded, lambda *_: None).solve([task], 0)[0].rollouts[0].tokens.completion_ids
+        solver = build.make_solver(config, loaded, lambda *_: None, sample_groups)
+        return solver.solve([task], 0)[0].rollouts[0].tokens.completion_ids
 
     before = solved()
     for name, weight in loaded.model.named_parameters():
