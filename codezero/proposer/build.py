@@ -17,6 +17,7 @@ from codezero.llm.load import LoadedModel
 from codezero.llm.sample import sample_groups
 from codezero.llm.within_memory import WithinMemory
 from codezero.policy import writer
+from codezero.policy.trained import Trained, with_adapters
 from codezero.policy.writer import Writing
 from codezero.ports import Progress
 from codezero.proposer.written_tests import WrittenTests
@@ -24,7 +25,7 @@ from codezero.runtime.amounts import GIB
 from codezero.runtime.console import Console
 from codezero.train.method import active_lora, free_room
 from codezero.verifier.build import make_solver
-from codezero.verifier.trained import FollowedWriter, Trained, begun_in, with_adapters
+from codezero.verifier.trained import FollowedWriter, begun_in
 from codezero.verifier.write import MAX_NEW_TOKENS, CaseWriter
 from codezero.workers import Workers
 
@@ -82,7 +83,7 @@ def load(config: NodeConfig, console: Console) -> LoadedModel:
     )
     if trained is None:
         return loaded
-    newest = trained.round or "no checkpoint yet, so problems have their own tests until there is one"
+    newest = trained.checkpoint or "no checkpoint yet, so problems have their own tests until there is one"
     console.line(f"test writer: adapters of {trained.folder}, {newest}")
     return with_adapters(loaded, trained, WRITER)
 

@@ -26,12 +26,9 @@ from codezero.runtime.console import Console
 from codezero.tasks.build import make_task_source
 from codezero.tasks.mixture import Mixture
 from codezero.train.learner import GrpoLearner
-from codezero.train.method import active_lora, add_lora, free_room
+from codezero.train.method import SOLVER, active_lora, add_lora, free_room
 from codezero.verifier.write import MAX_NEW_TOKENS
 from codezero.workers import Workers
-
-SOLVER = "solver"
-"""The name of the solver's adapters, beside those of the test writer."""
 
 
 def bound_settings(config: NodeConfig) -> dict[str, Any]:
