@@ -16,6 +16,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -197,7 +198,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"machine: {machine()}; {options.model} on {where}\n{HEADER}", flush=True)
 
     def load(settings: ProposerConfig) -> LocalModel:
-        return LocalModel(model, settings, seed=0, progress=lambda *_: None)
+        return LocalModel(model, settings, seed=0, progress=lambda *_: None, weights=nullcontext)
 
     made = variants(load, config.proposer)
     for name in options.variants.split(","):

@@ -54,12 +54,12 @@ class LossShare:
 
 
 def policy_loss(
-    logprobs: Tensor, batch: TrainBatch, config: TrainConfig, step: StepConstants, reference: Tensor | None = None
+    logprobs: Tensor, batch: TrainBatch, config: TrainConfig, step: StepConstants, reference: Tensor | None
 ) -> LossShare:
     """Returns the loss of a micro-batch, given the policy's logprobs [B, C].
 
     For tokens whose old log-probs are NaN the ratio is exactly 1. `reference` [B, C] has the starting weights'
-    log-probs, needed if config.beta > 0.
+    log-probs, None only if config.beta is 0.
     """
     mask = batch.loss_mask
     old = torch.where(torch.isnan(batch.old_logprobs), logprobs.detach(), batch.old_logprobs)

@@ -1,6 +1,7 @@
 """Drafts from a model in this process and from a server: ideas, tokens, repair, and going on where it stopped."""
 
 import json
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -35,7 +36,7 @@ def tiny(tmp_path_factory):
 
 def local(tiny, seed=0, progress=lambda *_: None, **config):
     settings = ProposerConfig(**{"max_new_tokens": 24, **config})
-    return Writer(LocalModel(tiny, settings, seed=seed, progress=progress), settings, seed=seed)
+    return Writer(LocalModel(tiny, settings, seed=seed, progress=progress, weights=nullcontext), settings, seed=seed)
 
 
 def begun_with(verb):
