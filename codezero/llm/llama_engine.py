@@ -84,7 +84,7 @@ class LlamaCppEngine:
         remedy = (
             "install the extra llama-cpp (docs/launch-script.md), free some memory, or set rollout.engine=transformers"
         )
-        done = in_tries(lambda: self._once(message, request.on_step), "llama.cpp", remedy)
+        done = in_tries(lambda: self._once(message, request.on_step), "llama.cpp gave no rollouts", remedy)
         return grouped(done, request.prompts, request.num_generations)
 
     def _once(self, request: Request, on_step: StepCallback | None) -> Done:

@@ -48,9 +48,9 @@ class Done(msgspec.Struct, tag=True, kw_only=True):
 Reply = Progressed | Done
 
 
-def in_tries(once: Callable[[], T], name: str, remedy: str) -> T:
+def in_tries(once: Callable[[], T], failure: str, remedy: str) -> T:
     """Returns what `once` returns in the first of `TRIES` tries in which it does not raise SamplerFailed. Raises
-    RolloutError: there is none; `remedy` says what to do."""
+    RolloutError: there is none; its text is of `failure`, the last reason, and `remedy`, what to do."""
     trouble = ""
     for left in range(TRIES - 1, -1, -1):
         try:
@@ -59,12 +59,12 @@ def in_tries(once: Callable[[], T], name: str, remedy: str) -> T:
             trouble = ascii(str(error))[1:-1][:300]
         if left:
             logger.warning(
-                "sampling with %s failed (%s) and starts again. Nothing has to be done, unless it happens again: %s",
-                name,
+                "%s (%s) and starts again. Nothing has to be done, unless it happens again: %s",
+                failure,
                 trouble,
                 remedy,
             )
-    raise RolloutError(f"{name} gave no rollouts in {TRIES} tries ({trouble}): {remedy}")
+    raise RolloutError(f"{failure} in {TRIES} tries ({trouble}): {remedy}")
 
 
 def grouped(done: Done, prompts: Sequence[Sequence[int]], num_generations: int) -> list[list[SampledTokens]]:

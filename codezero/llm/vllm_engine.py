@@ -86,7 +86,7 @@ class VllmEngine:
             f"{self._log} has its log; install the extra vllm (docs/rollout-service.md), free some memory of the GPU, "
             "or set rollout.engine=transformers"
         )
-        found = in_tries(lambda: self._once(model, bodies, request.on_step), "vLLM", remedy)
+        found = in_tries(lambda: self._once(model, bodies, request.on_step), "vLLM gave no rollouts", remedy)
         groups = (grouped(done, [prompt], each)[0] for prompt, done in zip(prompts, found, strict=True))
         return [group * (request.num_generations // each) for group in groups]
 
