@@ -135,7 +135,7 @@ def test_a_proposer_can_follow_it_from_before_its_first_batch(tmp_path, settings
     monkeypatch.setattr(node, "run_batch", stopped)
     assert verify(tmp_path, settings, 1) == 0
     found = begun_in(tmp_path / "state")
-    assert (found.model, found.train.lora_r, found.round) == (model, 4, "")
+    assert (found.model, found.train.lora_r, found.checkpoint) == (model, 4, "")
     with pytest.raises(StateError, match="holds no checkpoint yet: wait until the `codezero verify` there has done"):
         writer_in(tmp_path / "state")
 
