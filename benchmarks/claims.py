@@ -23,10 +23,12 @@ from benchmarks import arithmetic, small_swarm
 from benchmarks.sharing import START
 from benchmarks.small_swarm import Node
 from benchmarks.tables import markdown
-from codezero.config import ModelConfig, RolloutConfig, TrainConfig
+from codezero.config import ModelConfig, TrainConfig
 from codezero.llm import store
+from codezero.llm.draw import SamplingParams
 from codezero.llm.load import LoadedModel, load_model
 from codezero.llm.logprobs import CompletionScorer
+from codezero.llm.sample import sample_groups
 from codezero.network.wire import pack_groups
 from codezero.policy.solver import PolicySolver
 from codezero.tasks.held_out import load_held_out
@@ -78,8 +80,16 @@ def real() -> str:
     name = ModelConfig().name
     folder = store.prepare(name, ModelConfig().cache_dir, report=print)
     policy = load_model(name, folder, torch.device("cpu"), torch.float32)
-    config = RolloutConfig(num_generations=4, max_new_tokens=96)
-    solver = PolicySolver(policy, config, seed=0, peer_id="us", progress=lambda *_: None, shares_logprobs=True)
+    solver = PolicySolver(
+        policy,
+        4,
+        SamplingParams(max_new_tokens=96),
+        seed=0,
+        peer_id="us",
+        progress=lambda *_: None,
+        sample=sample_groups,
+        shares_logprobs=True,
+    )
     groups = solver.solve([*load_held_out().values()][:4], 0)
     rollouts = [rollout for group in groups for rollout in group.rollouts]
     bare = [replace(group, rollouts=tuple(replace(r, logprobs=b"") for r in group.rollouts)) for group in groups]

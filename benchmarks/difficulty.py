@@ -71,7 +71,6 @@ class World:
             success=success,
             reward=success + 0.2,
             differed=0 < success < 1,
-            num_peers=1,
         )
 
 

@@ -16,6 +16,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -26,6 +27,7 @@ from codezero.config import ProposerConfig, Reference
 from codezero.config.load import load_config
 from codezero.evaluate.dryrun import dry_run
 from codezero.harness import policy
+from codezero.llm.sample import sample_groups
 from codezero.policy.solver import measuring_solver
 from codezero.prompts import proposer as prompt
 from codezero.prompts import solver as solver_prompt
@@ -165,7 +167,7 @@ def batches(number: int, size: int) -> Iterator[int]:
 
 def num_solved(model: policy.LoadedModel, tasks: Sequence[Task], attempts: int, batch_size: int) -> int:
     """How many tasks some attempt solves, as far as the dry run can tell."""
-    solver = measuring_solver(model, attempts, 256, 1.0, 0, lambda *_: None)
+    solver = measuring_solver(model, attempts, 256, 1.0, 0, lambda *_: None, sample_groups)
     solved = 0
     for start in range(0, len(tasks), batch_size):
         for group in solver.solve(tasks[start : start + batch_size], 0):
@@ -196,7 +198,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"machine: {machine()}; {options.model} on {where}\n{HEADER}", flush=True)
 
     def load(settings: ProposerConfig) -> LocalModel:
-        return LocalModel(model, settings, seed=0, progress=lambda *_: None)
+        return LocalModel(model, settings, seed=0, progress=lambda *_: None, weights=nullcontext)
 
     made = variants(load, config.proposer)
     for name in options.variants.split(","):

@@ -108,8 +108,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"  ratio           {interval([b / a for a, b in zip(here, there, strict=True)])}")
     pools = {size: Workers(size) for size in SIZES}
     try:
-        for pool in pools.values():
-            all_at_once(groups[: 4 * pool.size], pool)
+        for size, pool in pools.items():
+            all_at_once(groups[: 4 * size], pool)
         rates = [[all_at_once(groups, pools[size]) for size in SIZES] for _ in range(options.repeat)]
         peak = max(peak_mib(pool) for pool in pools.values())
     finally:

@@ -12,6 +12,8 @@ OUTAGE = 75
 """The exit code of a node that ends with a temporary error: EX_TEMPFAIL of sysexits.h."""
 _SQLITE_FULL = "database or disk is full"
 """SQLite's text of SQLITE_FULL, whose code Python 3.10 does not tell."""
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+"""The numbers of the errors of a full disk, and of a full share of it."""
 
 
 class CodezeroError(Exception):
@@ -115,7 +117,7 @@ def is_outage(error: CodezeroError) -> bool:
     """Returns whether the same may work later with nothing changed: by the error's class, or since a disk was full."""
     cause: BaseException | None = error
     while cause is not None:
-        if isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT):
+        if isinstance(cause, OSError) and cause.errno in DISK_FULL:
             return True
         if isinstance(cause, sqlite3.OperationalError) and str(cause) == _SQLITE_FULL:
             return True
@@ -130,6 +132,12 @@ def told_as(kind: type[CodezeroError], what: str, do: str = "") -> Iterator[None
     try:
         yield
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT) and not do.startswith("free"):
+        if error.errno in DISK_FULL and not do.startswith("free"):
             do = f"free space{do and ', or '}{do}"
         raise kind(f"{what}: {error.strerror or error}{do and '; '}{do}") from error
+
+
+def first_line(error: BaseException) -> str:
+    """Returns the first line of an error's text without its full stop, or the name of its type if it has no text."""
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(".") if lines else type(error).__name__

@@ -24,7 +24,7 @@ from codezero.observe.trackers.metrics import round_metrics
 from codezero.policy.ahead import AheadSolver
 from codezero.policy.build import Models, held_out_for, make_probe
 from codezero.policy.measure import Measuring
-from codezero.policy.solver import PolicySolver
+from codezero.policy.solver import PolicySolver, sampling
 from codezero.proposer.refusal import refusal
 from codezero.publish.build import start_publisher
 from codezero.publish.tokens import HubTokens, take_tokens
@@ -142,7 +142,8 @@ class Node:
         config = self._config
         return PolicySolver(
             models.policy,
-            config.rollout,
+            config.rollout.num_generations,
+            sampling(config.rollout),
             seed=config.seed,
             peer_id=peer_id,
             progress=self._monitor.progress,

@@ -14,8 +14,8 @@ from codezero.cli.options import INTERRUPTED, Commands, add_command, number, pat
 from codezero.errors import ConfigError, StateError, told_as
 
 if TYPE_CHECKING:
+    from codezero.policy.trained import Trained
     from codezero.runtime.results import Results
-    from codezero.verifier.trained import Trained
     from codezero.workers import Workers
 
 DATASETS = ("humaneval", "mbpp", "livecodebench", "code_contests", "codeforces")
@@ -161,11 +161,11 @@ def _measure(options: argparse.Namespace, stack: ExitStack) -> dict[str, Any]:
         "dataset": options.dataset,
         "problems": source.named(),
         "model": name,
-        "checkpoint": f"{trained.folder} {trained.round}" if trained else None,
+        "checkpoint": f"{trained.folder} {trained.checkpoint}" if trained else None,
         **{key: getattr(options, key) for key in ("dtype", "samples", "temperature", "max_new_tokens", "seed")},
         "case_s": options.case_s,
         **({"best_of": "tests" if options.verify else "solutions"} if options.best_of else {}),
-        **({"writer": f"{writer.folder} {writer.round}"} if writer else {}),
+        **({"writer": f"{writer.folder} {writer.checkpoint}"} if writer else {}),
     }
     isolation = _say_isolation()
     with _results(options, settings, options.samples) as results, _progress(len(problems), "problem") as bar:
@@ -225,7 +225,7 @@ def _solve(
     by = loaded if options.verify else None
     if writer is not None:
         by, _ = load(writer.model, writer)
-        bar.write(f"test writer: {writer.model} of {writer.folder}, {writer.round}")
+        bar.write(f"test writer: {writer.model} of {writer.folder}, {writer.checkpoint}")
 
     num_tokens, spent_s, speed = 0, 0.0, ""
 

@@ -10,12 +10,12 @@ from codezero.errors import StateError
 from codezero.llm import device as devices
 from codezero.llm import store
 from codezero.llm.load import LoadedModel, load_model
+from codezero.policy.trained import Trained, checkpoints_in, with_weights
 from codezero.prompts import solver as prompt
 from codezero.runtime import state
 from codezero.train import memory
 from codezero.train.checkpoint import BEST
 from codezero.train.method import free_room
-from codezero.verifier.trained import Trained, checkpoints_in, with_weights
 
 ROWS, GPU_ROWS = 64, 256
 """The most completions that are written at a time."""
@@ -43,7 +43,7 @@ def trained_in(folder: Path) -> Trained:
         raise StateError(f"{folder} holds a test writer and no solver: use it with --best-of 8 --verify --writer")
     return Trained(
         folder=folder,
-        round=best or rounds[-1],
+        checkpoint=best or rounds[-1],
         is_best=best != "",
         beside_writer=beside_writer is True,
         model=bound["model.name"],

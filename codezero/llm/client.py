@@ -71,7 +71,9 @@ class JsonClient:
         self._host = _host(url, purpose)
         if not (key.isascii() and key.isprintable()):
             raise purpose.error(f"{key_env} holds characters that no key has: set it to the server's key alone")
-        self._url, self._timeout_s, self._retries, self._at_once = url.rstrip("/"), timeout_s, retries, at_once
+        self.place = url.rstrip("/")
+        """The server's URL."""
+        self._timeout_s, self._retries, self._at_once = timeout_s, retries, at_once
         self._key, self._key_env = key, key_env or "the key"
         self._trust_env = not is_loopback(self._host)
         self._tls = httpx2.create_ssl_context(trust_env=self._trust_env)  # made once, since it reads all certificates
@@ -82,10 +84,6 @@ class JsonClient:
     @property
     def _who(self) -> str:
         return f"{self._purpose.who} at {self.place}"
-
-    @property
-    def place(self) -> str:
-        return self._url
 
     def ask(self, path: str, bodies: Sequence[object], reply: type[Reply]) -> list[Reply | None]:
         """Posts `bodies` and returns the replies, in their order; None for a request that the server refuses.
@@ -141,7 +139,7 @@ class JsonClient:
 
     async def _send(self, client: httpx2.AsyncClient, path: str, body: bytes | None) -> bytes | None:
         """Sends a POST of the body, or a GET without one. Returns the reply; None if the server refuses it."""
-        async with client.stream("GET" if body is None else "POST", self._url + path, content=body) as response:
+        async with client.stream("GET" if body is None else "POST", self.place + path, content=body) as response:
             raw = bytearray()
             async for chunk in response.aiter_raw():  # as sent: nothing is decompressed
                 raw += chunk

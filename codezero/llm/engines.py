@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 
 import torch
 
 from codezero.config import RolloutEngine
-from codezero.llm.llama_engine import LlamaCppEngine, require_llama_cpp
+from codezero.errors import RolloutError
+from codezero.llm.llama_engine import LlamaCppEngine
+from codezero.llm.llama_library import PACKAGE
 from codezero.llm.sample import SampleGroups, sample_groups
-from codezero.llm.vllm_engine import VllmEngine, require_vllm
+from codezero.llm.vllm_engine import VllmEngine
 from codezero.llm.within_memory import WithinMemory
+
+_NEEDS = {
+    RolloutEngine.llama_cpp: ("cpu", "a CPU", PACKAGE, "llama-cpp (docs/launch-script.md) on a machine without a GPU"),
+    RolloutEngine.vllm: ("cuda", "an NVIDIA GPU", "vllm", "vllm (docs/rollout-service.md) on a machine with one"),
+}
+"""The type of the device that an engine samples on, its name, and the engine's package and extra."""
 
 
 def require(engine: RolloutEngine, device: torch.device) -> None:
     """Raises RolloutError: the engine's package is not installed, or it does not sample on this device."""
-    if engine is RolloutEngine.llama_cpp:
-        require_llama_cpp(device)
-    elif engine is RolloutEngine.vllm:
-        require_vllm(device)
+    if engine not in _NEEDS:
+        return
+    device_type, name, package, extra = _NEEDS[engine]
+    is_installed = importlib.util.find_spec(package) is not None
+    if device.type != device_type or not is_installed:
+        where = f"this machine computes on {device.type}" if is_installed else f"{package} is not installed"
+        raise RolloutError(
+            f"rollout.engine={engine.value} samples on {name}, by a package of its own, and {where}: install the extra "
+            f"{extra}, or set rollout.engine=transformers"
+        )
 
 
 def make_engine(engine: RolloutEngine, model_folder: Path, folder: Path, cache_bytes: int) -> SampleGroups:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import subprocess
 import sys
@@ -20,14 +19,11 @@ import codezero
 from codezero.errors import RolloutError, told_as
 from codezero.llm.adapters import active_adapter
 from codezero.llm.llama_files import write_adapter, write_base
-from codezero.llm.llama_library import PACKAGE, has_llama_cpp
 from codezero.llm.llama_sampler import Request
-from codezero.llm.replies import Done, Reply, grouped, misshapen
+from codezero.llm.replies import Done, Reply, SamplerFailed, grouped, in_tries, misshapen
 from codezero.llm.sample import SampleRequest, StepCallback
 from codezero.types import SampledTokens
 
-TRIES = 3
-"""The number of processes that one call may start."""
 SILENCE_S = 120.0
 """The longest wait for a step or for a batch of a prompt's tokens, which takes some 10 ms a token, in seconds."""
 PROCESS_BYTES = 2 << 30
@@ -38,8 +34,6 @@ _PROGRAM = (
     "from codezero.llm.llama_sampler import main; main()"
 )
 COMMAND = (sys.executable, "-s", "-c", _PROGRAM, str(Path(codezero.__file__).parent.parent))
-
-logger = logging.getLogger(__name__)
 
 
 class LlamaCppEngine:
@@ -65,7 +59,7 @@ class LlamaCppEngine:
 
     def sample_groups(self, model: Any, request: SampleRequest) -> list[list[SampledTokens]]:
         """Samples as `llm.sample.sample_groups` does. It uses the active adapters of `model` only, and no `pad_id`.
-        Raises RolloutError: the adapters cannot be written, or none of `TRIES` processes gives rollouts."""
+        Raises RolloutError: the adapters cannot be written, or none of `replies.TRIES` processes gives rollouts."""
         if not request.prompts:
             return []
         adapter, path = active_adapter(model), self._folder / "adapter.gguf"
@@ -87,32 +81,24 @@ class LlamaCppEngine:
             threads=torch.get_num_threads(),
             memory_bytes=self._memory_bytes,
         )
-        return grouped(self._ask(message, request.on_step), request.prompts, request.num_generations)
-
-    def _ask(self, request: Request, on_step: StepCallback | None) -> Done:
-        trouble = ""
-        for left in range(TRIES - 1, -1, -1):
-            with told_as(*self._trouble), tempfile.TemporaryFile(dir=self._folder) as complaints:
-                try:
-                    done = self._run(request, on_step, complaints)
-                    num = len(request.prompts) * request.num_generations
-                    if not (trouble := done.error or misshapen(done, num, request.max_new_tokens)):
-                        return done
-                except (OSError, EOFError, TimeoutError, msgspec.MsgspecError) as error:
-                    complaints.seek(0)
-                    last = complaints.read().decode("utf-8", "replace").strip().splitlines()[-1:]
-                    trouble = ", ".join([str(error), *last])
-            trouble = ascii(trouble)[1:-1][:300]
-            if left:
-                logger.warning(
-                    "sampling with llama.cpp failed (%s) and starts again. Nothing has to be done, unless it "
-                    "happens again: then rollout.engine=transformers needs no such process",
-                    trouble,
-                )
-        raise RolloutError(
-            f"llama.cpp gave no rollouts in {TRIES} tries ({trouble}): install the extra llama-cpp "
-            "(docs/launch-script.md), free some memory, or set rollout.engine=transformers"
+        remedy = (
+            "install the extra llama-cpp (docs/launch-script.md), free some memory, or set rollout.engine=transformers"
         )
+        done = in_tries(lambda: self._once(message, request.on_step), "llama.cpp gave no rollouts", remedy)
+        return grouped(done, request.prompts, request.num_generations)
+
+    def _once(self, request: Request, on_step: StepCallback | None) -> Done:
+        with told_as(*self._trouble), tempfile.TemporaryFile(dir=self._folder) as complaints:
+            try:
+                done = self._run(request, on_step, complaints)
+            except (OSError, EOFError, msgspec.MsgspecError) as error:
+                complaints.seek(0)
+                last = complaints.read().decode("utf-8", "replace").strip().splitlines()[-1:]
+                raise SamplerFailed(", ".join([str(error), *last])) from error
+        num = len(request.prompts) * request.num_generations
+        if trouble := done.error or misshapen(done, num, request.max_new_tokens):
+            raise SamplerFailed(trouble)
+        return done
 
     def _run(self, request: Request, on_step: StepCallback | None, complaints: Any) -> Done:
         # It has a session of its own, since Ctrl-C is for the node's process, which then ends it.
@@ -143,16 +129,6 @@ class LlamaCppEngine:
             process.stdout.close()
             with suppress(OSError):  # the process has not read all input
                 process.stdin.close()
-
-
-def require_llama_cpp(device: torch.device) -> None:
-    """Raises RolloutError: llama.cpp is not installed, or does not sample on this device here."""
-    if device.type != "cpu" or not has_llama_cpp():
-        where = f"this machine computes on {device.type}" if has_llama_cpp() else f"{PACKAGE} is not installed"
-        raise RolloutError(
-            f"rollout.engine=llama_cpp samples on a CPU, by a package of its own, and {where}: install "
-            "the extra llama-cpp (docs/launch-script.md) on a machine without a GPU, or set rollout.engine=transformers"
-        )
 
 
 def _lines(file: int) -> Iterator[bytes]:

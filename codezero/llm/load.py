@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from codezero.errors import ModelError
+from codezero.errors import ModelError, first_line
 from codezero.llm import onednn
 
 
@@ -73,9 +73,9 @@ def load_model(name: str, folder: Path, device: torch.device, dtype: torch.dtype
         model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, use_safetensors=True)
         tokenizer = AutoTokenizer.from_pretrained(folder)
     except (OSError, ValueError, KeyError, RuntimeError, TypeError, SafetensorError) as error:
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise ModelError(
-            f"cannot load {name} from {folder}: {reason} (is it a causal language model in safetensors format?)"
+            f"cannot load {name} from {folder}: {first_line(error)} (is it a causal language model in "
+            "safetensors format?)"
         ) from error
     if not tokenizer.chat_template:
         raise ModelError(f"the tokenizer of {name} in {folder} has no chat template: use an -Instruct model")

@@ -95,15 +95,11 @@ def _forwards(model: nn.Module) -> Iterator[tuple[nn.Linear, OneDnnForward | Non
             yield layer, forward if isinstance(forward, OneDnnForward) else None
 
 
-def route_linears(model: nn.Module) -> int:
-    """Makes every float32 CPU linear of the model compute by oneDNN, in inference and training. Returns the number of
-    layers changed."""
-    routed = 0
+def route_linears(model: nn.Module) -> None:
+    """Makes every float32 CPU linear of the model compute by oneDNN, in inference and training."""
     for layer, forward in _forwards(model):
         if forward is None:
             layer.forward = OneDnnForward(layer)  # type: ignore[method-assign, assignment]
-            routed += 1
-    return routed
 
 
 @contextmanager

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import logging
+from collections.abc import Callable, Collection, Sequence
 from itertools import islice
+from typing import TypeVar
 
 import msgspec
 
+from codezero.errors import RolloutError
 from codezero.types import SampledTokens
 
+TRIES = 3
+"""The number of samplers that one call may start."""
 ROUNDING = 1e-3
 """The largest log-prob, in nats, of a token that is certain."""
 LEAST = -80.0
 """The smallest log-prob, in nats, of a sampled token: draws do not find less probable ones, and float32 holds the ratio
 that it may lead to."""
+
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class SamplerFailed(Exception):
+    """A sampler has ended, refused a request, or answered nonsense."""
 
 
 class Progressed(msgspec.Struct, tag=True):
@@ -32,6 +46,25 @@ class Done(msgspec.Struct, tag=True, kw_only=True):
 
 
 Reply = Progressed | Done
+
+
+def in_tries(once: Callable[[], T], failure: str, remedy: str) -> T:
+    """Returns what `once` returns in the first of `TRIES` tries in which it does not raise SamplerFailed. Raises
+    RolloutError: there is none; its text is of `failure`, the last reason, and `remedy`, what to do."""
+    trouble = ""
+    for left in range(TRIES - 1, -1, -1):
+        try:
+            return once()
+        except SamplerFailed as error:
+            trouble = ascii(str(error))[1:-1][:300]
+        if left:
+            logger.warning(
+                "%s (%s) and starts again. Nothing has to be done, unless it happens again: %s",
+                failure,
+                trouble,
+                remedy,
+            )
+    raise RolloutError(f"{failure} in {TRIES} tries ({trouble}): {remedy}")
 
 
 def grouped(done: Done, prompts: Sequence[Sequence[int]], num_generations: int) -> list[list[SampledTokens]]:

@@ -56,10 +56,10 @@ class SampleRequest:
     """The source of random numbers; None for torch's own."""
     on_step: StepCallback | None = None
 
-    def draw_seed(self, end: int = 2**62) -> int:
-        """Returns a number below `end` from the generator, which is then in another state."""
+    def draw_seed(self) -> int:
+        """Returns a number from the generator, which is then in another state."""
         device = self.generator.device if self.generator else None
-        return int(torch.randint(end, (1,), generator=self.generator, device=device))
+        return int(torch.randint(2**62, (1,), generator=self.generator, device=device))
 
 
 SampleGroups = Callable[[Any, SampleRequest], list[list[SampledTokens]]]

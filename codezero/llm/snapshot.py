@@ -9,7 +9,7 @@ from typing import Any
 
 from codezero.errors import ModelError
 from codezero.llm.manifest import Manifest, describe_files
-from codezero.llm.sources import HUB_TIMEOUT_S, Report, first_line
+from codezero.llm.sources import HUB_TIMEOUT_S, Report, hub_errors
 
 SUFFIXES = (".safetensors", ".json", ".jinja", ".model")
 """The files that transformers needs, beside `merges.txt` and `vocab.txt`; not pickles (.bin, .pt), which could run
@@ -26,44 +26,30 @@ def download(
     safetensors, the hub cannot be reached, or a file differs from the hub's announcement. OSError: the disk fails.
     """
     from huggingface_hub import HfApi, snapshot_download
-    from huggingface_hub.errors import (
-        EntryNotFoundError,
-        FileMetadataError,
-        HTTPError,
-        OfflineModeIsEnabled,
-        RepositoryNotFoundError,
-    )
+    from huggingface_hub.errors import OfflineModeIsEnabled, RepositoryNotFoundError
 
-    try:
-        info = HfApi(token=token).model_info(repo, files_metadata=True, timeout=HUB_TIMEOUT_S)
-        wanted = {file.rfilename: file for file in info.siblings or () if _is_wanted(file.rfilename)}
-        _require_safetensors(repo, set(wanted))
-        need_space(sum(file.size or 0 for file in wanted.values()))
-        report(f"{repo}: downloading {len(wanted)} files from the hub")
-        snapshot_download(
-            repo,
-            revision=info.sha,
-            local_dir=folder,
-            allow_patterns=list(wanted),
-            etag_timeout=HUB_TIMEOUT_S,
-            token=token,
-        )
-    except OfflineModeIsEnabled as error:
-        raise ModelError(f"{repo} is not in the cache and HF_HUB_OFFLINE is set: unset it to download") from error
-    except RepositoryNotFoundError as error:  # also for a gated repository
-        raise ModelError(
-            f"the hub has no model {repo} for you: check the name, and for a gated model accept its terms on the hub "
-            "and set HF_TOKEN"
-        ) from error
-    # HTTPError is httpx's, under the only name that all hub versions have; hf_xet raises bare RuntimeErrors, and
-    # the hub's own check of sizes a bare OSError
-    except (HTTPError, EntryNotFoundError, FileMetadataError, RuntimeError, OSError) as error:
-        if getattr(error, "errno", None) is not None:
-            raise  # the disk's
-        raise ModelError(
-            f"the hub did not send {repo}, {first_line(error)}: try again later, or use a name from "
-            "`codezero models list` or a local folder"
-        ) from error
+    with hub_errors(repo, "try again later, or use a name from `codezero models list` or a local folder"):
+        try:
+            info = HfApi(token=token).model_info(repo, files_metadata=True, timeout=HUB_TIMEOUT_S)
+            wanted = {file.rfilename: file for file in info.siblings or () if _is_wanted(file.rfilename)}
+            _require_safetensors(repo, set(wanted))
+            need_space(sum(file.size or 0 for file in wanted.values()))
+            report(f"{repo}: downloading {len(wanted)} files from the hub")
+            snapshot_download(
+                repo,
+                revision=info.sha,
+                local_dir=folder,
+                allow_patterns=list(wanted),
+                etag_timeout=HUB_TIMEOUT_S,
+                token=token,
+            )
+        except OfflineModeIsEnabled as error:
+            raise ModelError(f"{repo} is not in the cache and HF_HUB_OFFLINE is set: unset it to download") from error
+        except RepositoryNotFoundError as error:  # also for a gated repository
+            raise ModelError(
+                f"the hub has no model {repo} for you: check the name, and for a gated model accept its terms on the "
+                "hub and set HF_TOKEN"
+            ) from error
     shutil.rmtree(folder / ".cache", ignore_errors=True)
     files = describe_files(folder, repo)
     for name, file in wanted.items():

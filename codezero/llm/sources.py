@@ -24,7 +24,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from codezero.errors import ModelError
+from codezero.errors import ModelError, first_line
 from codezero.llm.catalogue import CatalogueModel
 from codezero.llm.manifest import CHUNK_BYTES, byte_bar, sha256_of
 
@@ -61,6 +61,21 @@ def fetch(model: CatalogueModel, downloads: Path, work: Path, report: Report) ->
     )
 
 
+@contextlib.contextmanager
+def hub_errors(what: str, do: str = "") -> Iterator[None]:
+    """Raises errors of a download from the hub as ModelError; those of the disk pass."""
+    from huggingface_hub.errors import EntryNotFoundError, FileMetadataError, HTTPError
+
+    try:
+        yield
+    # HTTPError is httpx's, under the only name that all hub versions have; hf_xet raises bare RuntimeErrors, and
+    # the hub's own check of sizes a bare OSError
+    except (HTTPError, EntryNotFoundError, FileMetadataError, RuntimeError, OSError) as error:
+        if getattr(error, "errno", None) is not None:
+            raise  # the disk's
+        raise ModelError(f"the hub did not send {what}, {first_line(error)}{do and ': '}{do}") from error
+
+
 def _on_disk(model: CatalogueModel, downloads: Path, work: Path, report: Report) -> Path | None:
     """Returns the file of an interrupted try, of the user, or in the hub's own cache; None if there is none."""
     from huggingface_hub import try_to_load_from_cache
@@ -85,25 +100,20 @@ def _on_disk(model: CatalogueModel, downloads: Path, work: Path, report: Report)
 
 def _from_hub(model: CatalogueModel, downloads: Path, work: Path, report: Report) -> Path:
     from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
-    from huggingface_hub.errors import EntryNotFoundError, FileMetadataError, HTTPError, OfflineModeIsEnabled
+    from huggingface_hub.errors import OfflineModeIsEnabled
 
     if model.hub_repo is None:
         raise ModelError("no hub repository is known to hold this file")
-    try:
-        # This first request has no retries; hf_hub_download alone would try an unreachable hub for half a minute.
-        found = get_hf_file_metadata(hf_hub_url(model.hub_repo, model.file), timeout=HUB_TIMEOUT_S)
-        if found.size != model.size_bytes:
-            raise ModelError(f"the hub's {model.file} has {found.size} bytes instead of {model.size_bytes}")
-        report(f"{model.name}: downloading {model.file} from the hub")
-        got = hf_hub_download(model.hub_repo, model.file, local_dir=work / "hub", etag_timeout=HUB_TIMEOUT_S)
-    except OfflineModeIsEnabled as error:
-        raise ModelError("the hub is switched off by HF_HUB_OFFLINE") from error
-    # HTTPError is httpx's, under the only name that all hub versions have; hf_xet raises bare RuntimeErrors, and
-    # the hub's own check of sizes a bare OSError
-    except (HTTPError, EntryNotFoundError, FileMetadataError, RuntimeError, OSError) as error:
-        if getattr(error, "errno", None) is not None:
-            raise  # the disk's
-        raise ModelError(f"the hub did not send the file, {first_line(error)}") from error
+    with hub_errors("the file"):
+        try:
+            # This request has no retries; hf_hub_download alone would try an unreachable hub for half a minute.
+            found = get_hf_file_metadata(hf_hub_url(model.hub_repo, model.file), timeout=HUB_TIMEOUT_S)
+            if found.size != model.size_bytes:
+                raise ModelError(f"the hub's {model.file} has {found.size} bytes instead of {model.size_bytes}")
+            report(f"{model.name}: downloading {model.file} from the hub")
+            got = hf_hub_download(model.hub_repo, model.file, local_dir=work / "hub", etag_timeout=HUB_TIMEOUT_S)
+        except OfflineModeIsEnabled as error:
+            raise ModelError("the hub is switched off by HF_HUB_OFFLINE") from error
     path = Path(got)
     try:
         _check(path, model)
@@ -256,9 +266,3 @@ def _compare(model: CatalogueModel, what: str, size: int, digest: str | None) ->
         raise ModelError(f"{what} has {size} bytes instead of {model.size_bytes}")
     if digest != model.sha256:
         raise ModelError(f"{what} has SHA-256 {digest} instead of {model.sha256}")
-
-
-def first_line(error: Exception) -> str:
-    """Returns the first line of an error's text, or the name of its type if it has no text."""
-    lines = str(error).strip().splitlines()
-    return lines[0].rstrip(".") if lines else type(error).__name__

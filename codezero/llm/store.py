@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-import errno
 import os
 import re
 import shutil
@@ -27,7 +26,7 @@ from filelock import FileLock, Timeout
 from tqdm import tqdm
 
 from codezero.config import checkout
-from codezero.errors import ModelError, told_as
+from codezero.errors import DISK_FULL, ModelError, told_as
 from codezero.llm import catalogue, manifest, snapshot, sources
 from codezero.llm.catalogue import CatalogueModel
 from codezero.llm.convert import CONVERTER, convert
@@ -310,7 +309,7 @@ def _sync(folder: Path) -> None:
 
 
 def _disk_trouble(name: str, home: Path, error: OSError) -> str:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if error.errno in DISK_FULL:
         return f"the disk of {home} is full, {name} was not prepared: free some space, or set model.cache_dir"
     reason = error.strerror or str(error)
     place = error.filename or home

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
-import logging
 import os
 import shutil
 import subprocess
@@ -23,21 +22,17 @@ import httpx2
 import torch
 
 from codezero.errors import RolloutError, told_as
-from codezero.llm.replies import Done, grouped
+from codezero.llm.replies import Done, SamplerFailed, grouped, in_tries
 from codezero.llm.sample import SampleRequest, StepCallback
-from codezero.llm.vllm_server import ENVIRONMENT, POLICY, VllmFailed, call, complete, serve_options
+from codezero.llm.vllm_server import ENVIRONMENT, POLICY, call, complete, serve_options
 from codezero.runtime import keeper
 from codezero.runtime.files import safetensors_written
 from codezero.types import SampledTokens
 
-TRIES = 3
-"""The number of servers that one call may start."""
 START_S, LOOK_S = 900.0, 0.2
 """The longest wait for a server that starts, which compiles kernels the first time, and that between two looks, in
 seconds."""
 COMMAND = (sys.executable, "-m", "vllm.entrypoints.cli.main")
-
-logger = logging.getLogger(__name__)
 
 
 class VllmEngine:
@@ -61,7 +56,7 @@ class VllmEngine:
         """Samples as `llm.sample.sample_groups` does, except that log-probs are those after top-p and top-k. `on_step`
         is called as prompts are done, with their share of the steps.
 
-        Raises RolloutError: none of `TRIES` servers gives rollouts.
+        Raises RolloutError: none of `replies.TRIES` servers gives rollouts.
         """
         prompts, params = request.prompts, request.params
         if not prompts:
@@ -87,7 +82,11 @@ class VllmEngine:
         ]
         if model.device.type == "cuda":
             torch.cuda.empty_cache()  # what learning has freed
-        found = self._sample(model, bodies, request.on_step)
+        remedy = (
+            f"{self._log} has its log; install the extra vllm (docs/rollout-service.md), free some memory of the GPU, "
+            "or set rollout.engine=transformers"
+        )
+        found = in_tries(lambda: self._once(model, bodies, request.on_step), "vLLM gave no rollouts", remedy)
         groups = (grouped(done, [prompt], each)[0] for prompt, done in zip(prompts, found, strict=True))
         return [group * (request.num_generations // each) for group in groups]
 
@@ -100,26 +99,12 @@ class VllmEngine:
             self._process.wait()
         self._process = None
 
-    def _sample(self, model: Any, bodies: Sequence[dict[str, Any]], on_step: StepCallback | None) -> list[Done]:
-        trouble = ""
-        for left in range(TRIES - 1, -1, -1):
-            try:
-                return asyncio.run(self._round(model, bodies, on_step))
-            except (OSError, httpx2.HTTPError, VllmFailed) as error:
-                trouble = str(error) or type(error).__name__
+    def _once(self, model: Any, bodies: Sequence[dict[str, Any]], on_step: StepCallback | None) -> list[Done]:
+        try:
+            return asyncio.run(self._round(model, bodies, on_step))
+        except (OSError, httpx2.HTTPError, SamplerFailed) as error:
             self.close()
-            trouble = ascii(trouble)[1:-1][:300]
-            if left:
-                logger.warning(
-                    "sampling with vLLM failed (%s) and starts again. Nothing has to be done, unless it happens again: "
-                    "%s has its log, and rollout.engine=transformers needs no server",
-                    trouble,
-                    self._log,
-                )
-        raise RolloutError(
-            f"vLLM gave no rollouts in {TRIES} tries ({trouble}): {self._log} has its log; install the "
-            "extra vllm (docs/rollout-service.md), free some memory of the GPU, or set rollout.engine=transformers"
-        )
+            raise SamplerFailed(str(error) or type(error).__name__) from error
 
     async def _round(self, model: Any, bodies: Sequence[dict[str, Any]], on_step: StepCallback | None) -> list[Done]:
         rank = model.peft_config["default"].r if hasattr(model, "peft_config") else 0
@@ -135,7 +120,7 @@ class VllmEngine:
             try:
                 await asyncio.wait_for(self._ready(client), START_S)
             except asyncio.TimeoutError as error:
-                raise VllmFailed(f"it did not answer within {START_S:g} s of its start") from error
+                raise SamplerFailed(f"it did not answer within {START_S:g} s of its start") from error
             if self._asleep:
                 await call(client, "/wake_up")
                 self._asleep = False
@@ -171,7 +156,7 @@ class VllmEngine:
             except httpx2.TransportError:
                 await asyncio.sleep(LOOK_S)
         last = self._log.read_text("utf-8", "replace").strip().splitlines()[-1:]
-        raise VllmFailed(", ".join(["its process ended", *last]))
+        raise SamplerFailed(", ".join(["its process ended", *last]))
 
     async def _send(self, client: httpx2.AsyncClient, model: Any) -> str:
         """Makes the server take over the model's weights, and returns the name to sample with."""
@@ -196,13 +181,3 @@ class VllmEngine:
 
 def has_vllm() -> bool:
     return importlib.util.find_spec("vllm") is not None
-
-
-def require_vllm(device: torch.device) -> None:
-    """Raises RolloutError: vLLM is not installed, or does not sample on this device here."""
-    if device.type != "cuda" or not has_vllm():
-        where = f"this machine computes on {device.type}" if has_vllm() else "vllm is not installed"
-        raise RolloutError(
-            f"rollout.engine=vllm samples on an NVIDIA GPU, by a package of its own, and {where}: install "
-            "the extra vllm (docs/rollout-service.md) on a machine with one, or set rollout.engine=transformers"
-        )

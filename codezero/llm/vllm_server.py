@@ -16,7 +16,7 @@ import httpx2
 import msgspec
 import torch
 
-from codezero.llm.replies import Done, implausible, misshapen
+from codezero.llm.replies import Done, SamplerFailed, implausible, misshapen
 from codezero.llm.sample import StepCallback
 
 ANSWER_S = 600.0
@@ -51,10 +51,6 @@ class _Answer(msgspec.Struct):
     choices: list[_Choice]
 
 
-class VllmFailed(Exception):
-    """The server has ended, refused a request, or answered nonsense."""
-
-
 def serve_options(folder: Path, socket: Path, dtype: torch.dtype, rank: int, cache_bytes: int) -> list[str]:
     """Returns the arguments of the server of a model; `rank` is that of its adapters, 0 without."""
     options = {
@@ -83,15 +79,15 @@ async def call(client: httpx2.AsyncClient, path: str, body: Any = None, most: in
             async for piece in pieces:
                 raw.extend(piece)
                 if len(raw) > MOST_BYTES + most:
-                    raise VllmFailed(f"it answered {path} with more than {MOST_BYTES + most} bytes")
+                    raise SamplerFailed(f"it answered {path} with more than {MOST_BYTES + most} bytes")
         return response.status_code
 
     try:
         status = await asyncio.wait_for(send(), ANSWER_S)
     except asyncio.TimeoutError as error:
-        raise VllmFailed(f"it did not answer {path} in {ANSWER_S:g} s") from error
+        raise SamplerFailed(f"it did not answer {path} in {ANSWER_S:g} s") from error
     if status != 200:
-        raise VllmFailed(f"it answered {path} with HTTP {status} {raw[:200].decode('utf-8', 'replace')}")
+        raise SamplerFailed(f"it answered {path} with HTTP {status} {raw[:200].decode('utf-8', 'replace')}")
     return bytes(raw)
 
 
@@ -124,10 +120,10 @@ async def _sampled(client: httpx2.AsyncClient, body: dict[str, Any], vocabulary:
     try:
         choices = sorted(msgspec.json.decode(raw, type=_Answer).choices, key=lambda one: one.index)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise VllmFailed(f"its answer cannot be read: {error}") from error
+        raise SamplerFailed(f"its answer cannot be read: {error}") from error
     done = Done(ids=[one.token_ids for one in choices], logprobs=[one.logprobs.token_logprobs for one in choices])
     trouble = misshapen(done, body["n"], body["max_tokens"])
     trouble = trouble or implausible(done, body["max_tokens"], body["stop_token_ids"], vocabulary)
     if trouble:
-        raise VllmFailed(trouble)
+        raise SamplerFailed(trouble)
     return done

@@ -38,9 +38,10 @@ class ReportFile:
         self.replace(kept)
 
     def lines(self, number: float = math.inf) -> list[str]:
-        """Returns the complete lines of reports up to this number."""
-        lines = self._path.read_text(encoding="utf-8", errors="replace").splitlines() if self._path.exists() else []
-        return [line for line in lines if 0 <= self._number_of(line) <= number]
+        """Returns the complete lines of reports up to this number. Raises StateError: the file cannot be read."""
+        with told_as(*self._trouble):
+            text = self._path.read_text(encoding="utf-8", errors="replace") if self._path.exists() else ""
+        return [line for line in text.splitlines() if 0 <= self._number_of(line) <= number]
 
     def replace(self, lines: Sequence[str]) -> None:
         """Replaces the contents of the file by these lines. Raises StateError: it cannot be written."""
@@ -53,8 +54,9 @@ class ReportFile:
             append(self._path, f"{_to_json(report)}\n".encode(), sync=True)
 
     def set_aside(self) -> None:
-        """Renames the file, if there is one, to a free name."""
-        set_aside(self._path)
+        """Renames the file, if there is one, to a free name. Raises StateError: it cannot be renamed."""
+        with told_as(*self._trouble):
+            set_aside(self._path)
 
     def _number_of(self, line: str) -> int:
         """Returns the number of the report in a line; -1 for an incomplete line or another format."""

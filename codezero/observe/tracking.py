@@ -23,7 +23,7 @@ def trackers(
     state_dir: Path,
     name: str,
     last: int,
-    kind: str = "",
+    kind: str,
 ) -> TrackerThreads:
     """Returns the trackers of a node. `last` is the number of its last saved round or batch; 0 starts a new run.
 

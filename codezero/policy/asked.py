@@ -27,7 +27,7 @@ MAX_BATCH_TOKENS = 6_144
 class AskedPolicy:
     """Answers questions of the services' threads by the current policy, apart from training, without random numbers."""
 
-    def __init__(self, policy: LoadedModel, turn: threading.Lock, *, max_new_tokens: int = 256) -> None:
+    def __init__(self, policy: LoadedModel, turn: threading.Lock, *, max_new_tokens: int) -> None:
         # A tokenizer of its own, used under the lock: each call sets whether it splits special tokens, so that threads
         # must not share it, or a question could end its own turn of the chat.
         self._policy = replace(policy, tokenizer=copy.deepcopy(policy.tokenizer))

@@ -109,9 +109,8 @@ class Models:
         self.judge_backend = weights.outside(backend)
         """The connection to the judge; None if no model is asked."""
         cache_bytes = memory_plan.kv_cache
-        if (
-            self.engine is RolloutEngine.llama_cpp
-        ):  # all rows are as long as the longest one, and its process is limited
+        if self.engine is RolloutEngine.llama_cpp:
+            # All rows are as long as the longest one, and its process is limited.
             length = config.rollout.max_new_tokens
             cache_bytes = 2 * cache_bytes * (self.longest_prompt + length) // (self.prompt_tokens + length)
         self.sample: SampleGroups = engines.make_engine(self.engine, policy_folder, folder / "sampler", cache_bytes)

@@ -13,7 +13,7 @@ from codezero.config import RolloutConfig
 from codezero.errors import PromptTooLong
 from codezero.llm.draw import SamplingParams
 from codezero.llm.load import LoadedModel
-from codezero.llm.sample import SampleGroups, SampleRequest, restore_generator, sample_groups
+from codezero.llm.sample import SampleGroups, SampleRequest, restore_generator
 from codezero.ports import Progress
 from codezero.prompts import solver as prompt
 from codezero.train.claims import packed
@@ -22,29 +22,40 @@ from codezero.types import FinishReason, Rollout, RolloutGroup, SampledTokens, T
 logger = logging.getLogger(__name__)
 
 
+def sampling(rollout: RolloutConfig) -> SamplingParams:
+    """Returns the settings by which a node's attempts are sampled."""
+    return SamplingParams(
+        max_new_tokens=rollout.max_new_tokens,
+        temperature=rollout.temperature,
+        top_p=rollout.top_p,
+        top_k=rollout.top_k,
+    )
+
+
 class PolicySolver:
     """The implementation of `ports.Solver`. It has its own random state, so that a resumed node samples alike."""
 
     def __init__(
         self,
         policy: LoadedModel,
-        config: RolloutConfig,
+        num_generations: int,
+        params: SamplingParams,
         *,
         seed: int,
         peer_id: str,
         progress: Progress,
-        sample: SampleGroups = sample_groups,
+        sample: SampleGroups,
         systems: Mapping[str, str] | None = None,
         shares_logprobs: bool = False,
         max_prompt_length: int | None = None,
     ) -> None:
-        """`sample` is the rollout engine: the one in this process, or another one with its signature. `systems` has the
-        system prompts of environments by name. With `shares_logprobs` rollouts have log-probs for peers.
-        `max_prompt_length` is the longest prompt that memory holds, in tokens; by default the model's context is the
-        only limit."""
+        """`sample` is the rollout engine. `systems` has the system prompts of environments by name. With
+        `shares_logprobs` rollouts have log-probs for peers. `max_prompt_length` is the longest prompt that memory
+        holds, in tokens; by default the model's context is the only limit."""
         self._sample, self._shares_logprobs = sample, shares_logprobs
         self._systems = {"": prompt.SYSTEM, **(systems or {})}
-        self._policy, self._config, self._peer_id, self._progress = policy, config, peer_id, progress
+        self._policy, self._num_generations, self._params = policy, num_generations, params
+        self._peer_id, self._progress = peer_id, progress
         self._max_prompt_length = max_prompt_length
         self._generator = torch.Generator(device=policy.model.device).manual_seed(seed)
         self._skipped: Counter[str] = Counter()
@@ -78,16 +89,10 @@ class PolicySolver:
 
     def request(self, prompts: Sequence[Sequence[int]]) -> SampleRequest:
         """Returns the request for attempts at prompts of ids, with the solver's random state."""
-        config = self._config
         return SampleRequest(
             prompts=prompts,
-            num_generations=config.num_generations,
-            params=SamplingParams(
-                max_new_tokens=config.max_new_tokens,
-                temperature=config.temperature,
-                top_p=config.top_p,
-                top_k=config.top_k,
-            ),
+            num_generations=self._num_generations,
+            params=self._params,
             end_ids=self._policy.end_ids,
             pad_id=self._policy.pad_id,
             generator=self._generator,
@@ -99,11 +104,11 @@ class PolicySolver:
         the model's context does not hold it with the longest answer."""
         ids = self._policy.encode_chat(prompt.messages(task.question, self._systems[task.environment]))
         what = f"the prompt of {task.origin.value} task {task.task_id} has {len(ids)} tokens"
-        room, held = self._policy.context_length - self._config.max_new_tokens, self._max_prompt_length
+        longest, held = self._params.max_new_tokens, self._max_prompt_length
+        room = self._policy.context_length - longest
         if len(ids) > room:
             raise PromptTooLong(
-                f"{what}, {self._policy.name} has room for {room} beside "
-                f"rollout.max_new_tokens={self._config.max_new_tokens}"
+                f"{what}, {self._policy.name} has room for {room} beside rollout.max_new_tokens={longest}"
             )
         if held is not None and len(ids) > held:
             raise PromptTooLong(f"{what}, memory holds a round of at most {held}")
@@ -142,9 +147,8 @@ def measuring_solver(
     temperature: float,
     seed: int,
     progress: Progress,
-    sample: SampleGroups = sample_groups,
+    sample: SampleGroups,
 ) -> PolicySolver:
     """Returns a solver like a node's, which may also write one solution per task or decode greedily (temperature 0)."""
-    config = RolloutConfig(max_new_tokens=max_new_tokens)
-    config.num_generations, config.temperature = num_samples, temperature  # not by keyword: the settings refuse 1 and 0
-    return PolicySolver(policy, config, seed=seed, peer_id="local", progress=progress, sample=sample)
+    params = SamplingParams(max_new_tokens=max_new_tokens, temperature=temperature)
+    return PolicySolver(policy, num_samples, params, seed=seed, peer_id="local", progress=progress, sample=sample)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from codezero.runtime.visible import hides
+
 _LINE_ENDS = re.compile(r"\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _CONTROL_TOKEN = re.compile(
     r"<(?=[|\uff5c])|(?<=[|\uff5c])(?=>)|<(?=/?(?:s|bos|eos|pad|unk|system|user|assistant|think|tool_call|tool_response|"
@@ -19,20 +21,11 @@ _VERDICT_KEY = re.compile(r"""(["'])is_correct\1(?=\s*:)""", re.IGNORECASE)
 def plain(text: str) -> str:
     """Returns `text` with line ends as \\n, and without invisible characters, control tokens of a chat, or the key of a
     JSON verdict. Ordinary text and code are unchanged."""
-    text = "".join(char for char in _LINE_ENDS.sub("\n", text) if char in "\n\t" or not _is_invisible(char))
+    text = "".join(char for char in _LINE_ENDS.sub("\n", text) if not hides(char))
     text = _CONTROL_TOKEN.sub(lambda match: match.group() + " ", text)
     return _VERDICT_KEY.sub(r"\1is-correct\1", text)
 
 
-def _is_invisible(char: str) -> bool:
-    """Returns whether a character is a control or format character, a lone surrogate, unassigned or for private use, a
-    variation selector, or a letter without a shape."""
-    return (
-        unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Cn") or char in _BLANK or "\ufe00" <= char <= "\ufe0f"
-    )
-
-
-_BLANK = "\u115f\u1160\u3164\uffa0\u2800\u034f"
 _LOOKALIKES = str.maketrans(
     "асеорхуіѕјһԁԛԝкмтнвгαορντικευχωηı" + "0134578@$!",
     "aceopxyisjhdqwkmthbraopvtikeuxwni" + "oleastbasi",
@@ -135,7 +128,7 @@ def addresses_the_judge(text: str) -> bool:
 def _fold(text: str) -> str:
     """Returns text in lower case, without accents, invisible characters and Unicode's variants of letters."""
     text = unicodedata.normalize("NFKD", text)
-    return "".join(c for c in text if not _is_invisible(c) and not unicodedata.combining(c)).casefold()
+    return "".join(c for c in text if not hides(c) and not unicodedata.combining(c)).casefold()
 
 
 def _squeeze(text: str) -> str:

@@ -14,7 +14,10 @@ from codezero.errors import ConfigError
 from codezero.llm import device as devices
 from codezero.llm import store
 from codezero.llm.load import LoadedModel
+from codezero.llm.sample import sample_groups
+from codezero.llm.within_memory import WithinMemory
 from codezero.policy import writer
+from codezero.policy.trained import Trained, with_adapters
 from codezero.policy.writer import Writing
 from codezero.ports import Progress
 from codezero.proposer.written_tests import WrittenTests
@@ -22,7 +25,7 @@ from codezero.runtime.amounts import GIB
 from codezero.runtime.console import Console
 from codezero.train.method import active_lora, free_room
 from codezero.verifier.build import make_solver
-from codezero.verifier.trained import FollowedWriter, Trained, begun_in, with_adapters
+from codezero.verifier.trained import FollowedWriter, begun_in
 from codezero.verifier.write import MAX_NEW_TOKENS, CaseWriter
 from codezero.workers import Workers
 
@@ -80,7 +83,7 @@ def load(config: NodeConfig, console: Console) -> LoadedModel:
     )
     if trained is None:
         return loaded
-    newest = trained.round or "no checkpoint yet, so problems have their own tests until there is one"
+    newest = trained.checkpoint or "no checkpoint yet, so problems have their own tests until there is one"
     console.line(f"test writer: adapters of {trained.folder}, {newest}")
     return with_adapters(loaded, trained, WRITER)
 
@@ -93,11 +96,17 @@ def own_weights(config: NodeConfig, model: LoadedModel) -> AbstractContextManage
 
 def make_tests(config: NodeConfig, model: LoadedModel, workers: Workers, progress: Progress) -> WrittenTests:
     """Returns what gives problems their tests, with `proposer.writer`. The model attempts them without adapters."""
+    sample = WithinMemory(sample_groups)
     cases = CaseWriter(
-        model, num_generations=1, temperature=config.verifier.temperature, seed=config.seed, progress=progress
+        model,
+        num_generations=1,
+        temperature=config.verifier.temperature,
+        seed=config.seed,
+        progress=progress,
+        sample=sample,
     )
     return WrittenTests(
-        make_solver(config, model, progress),
+        make_solver(config, model, progress, sample),
         cases,
         workers,
         solver_weights=model.model.disable_adapter,

@@ -39,8 +39,6 @@ class JudgedProposal:
     differed: bool
     """True if by at least half of the addresses some attempts were right and some wrong, so that it taught. Rewards
     that differ prove less, since they also come from rules of style."""
-    num_peers: int
-    """The number of peers whose feedback counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +149,6 @@ def _judge(proposal_id: str, entry: _Entry) -> JudgedProposal:
         success=median(median(word.success for word in words) for words in groups),
         reward=median(median(word.reward for word in words) for words in groups),
         differed=median(median(float(word.differed) for word in words) for words in groups) >= 0.5,
-        num_peers=len(entry.words),
     )
 
 

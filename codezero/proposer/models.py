@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -60,7 +60,7 @@ class LocalModel:
         *,
         seed: int,
         progress: Progress,
-        weights: Callable[[], AbstractContextManager[object]] = nullcontext,
+        weights: Callable[[], AbstractContextManager[object]],
     ) -> None:
         """`weights` returns a context in which the model has the weights to write with."""
         self._model, self._config, self._progress, self._weights = model, config, progress, weights
@@ -107,7 +107,8 @@ class LocalModel:
         return {"generator": self._generator.get_state()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        restore_generator(self._generator, state["generator"])
+        if state:  # empty if a server wrote before
+            restore_generator(self._generator, state["generator"])
 
 
 class ServedModel:

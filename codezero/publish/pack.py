@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from codezero.config import TrainMethod
-from codezero.errors import CodezeroError
+from codezero.errors import CodezeroError, first_line
 from codezero.llm.load import LoadedModel
 from codezero.publish.card import NodeFacts
 from codezero.runtime.amounts import gib
@@ -62,9 +62,8 @@ class Packer:
                     self._model.save_pretrained(self.target, state_dict=self._whole(weights), max_shard_size=SHARD)
         except (OSError, RuntimeError, ValueError, KeyError, EOFError, pickle.UnpicklingError) as error:
             self.clear()
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise PublishError(
-                f"push: the files could not be written, {reason}: tried again with a later round"
+                f"push: the files could not be written, {first_line(error)}: tried again with a later round"
             ) from error
         return self.target
 

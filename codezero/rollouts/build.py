@@ -44,7 +44,7 @@ def run_server(config: NodeConfig, options: ServeOptions) -> int:
 
 
 def make_remote(config: NodeConfig, model: Any, folder: Path) -> RemoteEngine:
-    """Returns the engine that samples with the configured servers, or here if there are none.
+    """Returns the engine that samples with the configured servers, and here where none of them answers.
 
     Raises ConfigError: a rollout file cannot be read; RolloutError: the folder cannot be written."""
     files = [Path(name).expanduser() for name in config.rollout.servers]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import hmac
 import json
 import logging
@@ -23,7 +22,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from codezero.config import RolloutEngine
-from codezero.errors import Stopping, TransferError
+from codezero.errors import DISK_FULL, Stopping, TransferError
 from codezero.llm.draw import SamplingParams
 from codezero.llm.load import LoadedModel
 from codezero.llm.replies import Done, Progressed, Reply
@@ -38,7 +37,6 @@ MAX_WAITING = 4
 SILENCE_S = 60.0
 """The longest time without a byte of an upload, and until a request for rollouts is there, in seconds, after which its
 trainer is gone."""
-FULL = (errno.ENOSPC, errno.EDQUOT)
 ALONE = "give each trainer servers of its own"
 
 logger = logging.getLogger(__name__)
@@ -186,7 +184,7 @@ def make_app(sampler: Sampler, token: str, folder: Path | None = None) -> TokenG
         except TransferError as error:
             return _refused(400, str(error))
         except OSError as error:
-            return _refused(507 if error.errno in FULL else 500, f"the weights cannot be stored: {error.strerror}")
+            return _refused(507 if error.errno in DISK_FULL else 500, f"the weights cannot be stored: {error.strerror}")
         finally:
             uploading.release()
 

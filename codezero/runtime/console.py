@@ -13,6 +13,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TextIO
 
+from codezero.errors import DISK_FULL
+
 PLAIN_INTERVAL_S = 30.0
 """Seconds between two progress lines if the output is not a terminal."""
 LIVE_INTERVAL_S = 0.2
@@ -100,7 +102,7 @@ class Console:
             self.stream.write(text)
             self.stream.flush()
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EPIPE):
+            if error.errno not in (*DISK_FULL, errno.EIO, errno.EPIPE):
                 raise
 
 

@@ -9,7 +9,7 @@ import unicodedata
 
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2028\u2029\u2800\u3164\uffa0")
 """Fillers, blanks and separators outside of Unicode's category of control characters."""
-_SELECTORS = ((0x180B, 0x180D), (0xFE00, 0xFE0F), (0xE0100, 0xE01EF))
+_SELECTORS = ((0x180B, 0x180F), (0xFE00, 0xFE0F), (0xE0100, 0xE01EF))
 """Ranges of variation selectors, which are invisible and have been used for hidden messages."""
 MAX_MARKS = 4
 """Most combining marks on one letter; more would cover other lines."""
@@ -22,11 +22,13 @@ def visible(text: str) -> str:
     shown, marks = [], 0
     for char in text:
         marks = marks + 1 if unicodedata.combining(char) else 0
-        shown.append(ascii(char)[1:-1] if _hides(char) or marks > MAX_MARKS else char)
+        shown.append(ascii(char)[1:-1] if hides(char) or marks > MAX_MARKS else char)
     return "".join(shown)
 
 
-def _hides(char: str) -> bool:
+def hides(char: str) -> bool:
+    """Returns whether a character is invisible, or moves or hides others: a control or format character, a lone
+    surrogate, one that is unassigned or for private use, a variation selector, or a letter without a shape."""
     if char in "\n\t":
         return False
     if unicodedata.category(char)[0] == "C" or char in _INVISIBLE:

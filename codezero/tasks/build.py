@@ -76,8 +76,7 @@ def make_task_source(config: TasksConfig, seed: int) -> Mixture:
     """
     skipped: Counter[str] = Counter()
     withheld = Withheld(load_problems())
-    wanted = [(_MBPP, config.mbpp), (_CODE_CONTESTS, config.code_contests)]
-    wanted = [(dataset, settings) for dataset, settings in wanted if settings.weight > 0]
+    wanted = _wanted(config)
     for dataset, settings in wanted:
         _check_split(dataset, settings.split)
     # Asked once for both, so that a hub which does not answer is waited for only once.
@@ -118,8 +117,8 @@ def local_questions(config: TasksConfig) -> Iterator[str]:
     Raises TaskError if a file is missing or unreadable, or has no usable row.
     """
     tasks = [*(problem.task for problem in load_problems()), *load_held_out().values()]
-    for dataset, settings in ((_MBPP, config.mbpp), (_CODE_CONTESTS, config.code_contests)):
-        if settings.weight > 0 and settings.path is not None:
+    for dataset, settings in _wanted(config):
+        if settings.path is not None:
             tasks += [problem.task for problem in _problems_of_file(dataset, settings, config, Counter())]
     for task in tasks:
         yield prompt.without_tests(task.question, task.tests)
@@ -128,8 +127,8 @@ def local_questions(config: TasksConfig) -> Iterator[str]:
 def task_lists(config: TasksConfig, folder: Path) -> list[TaskList]:
     """Returns the lists of the tasks of all datasets that are streamed from the hub, as far as the folder has them."""
     found = []
-    for dataset, settings in ((_MBPP, config.mbpp), (_CODE_CONTESTS, config.code_contests)):
-        if settings.weight > 0 and settings.path is None:
+    for dataset, settings in _wanted(config):
+        if settings.path is None:
             what = f"{dataset.hub_id} split {settings.split}"
             if config.hidden_tests and dataset is _CODE_CONTESTS:
                 what += " with one answer"
@@ -137,6 +136,12 @@ def task_lists(config: TasksConfig, folder: Path) -> list[TaskList]:
             path = folder / f"tasks-{dataset.name}.msgpack"
             found.append(TaskList(dataset.name, what, path, partial(revision_of, dataset.hub_id), tasks))
     return found
+
+
+def _wanted(config: TasksConfig) -> list[tuple[_Dataset, DatasetConfig]]:
+    """Returns the datasets with a weight above 0, and their settings."""
+    datasets = [(_MBPP, config.mbpp), (_CODE_CONTESTS, config.code_contests)]
+    return [(dataset, settings) for dataset, settings in datasets if settings.weight > 0]
 
 
 def _tasks_to_list(dataset: _Dataset, split: str, config: TasksConfig, revision: str) -> Iterator[Task]:

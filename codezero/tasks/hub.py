@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from codezero.errors import TaskError
+from codezero.errors import TaskError, first_line
 
 PROBE_LIMIT_S = 5.0
 """Seconds to wait for any answer of the hub."""
@@ -43,12 +43,13 @@ class HubUnreachable(TaskError):
     may_pass = True
 
 
-def check_reachable(limit_s: float = PROBE_LIMIT_S) -> None:
-    """Asks the hub for its front page, once. Any answer will do. Raises HubUnreachable within about `limit_s` s."""
+def check_reachable() -> None:
+    """Asks the hub for its front page, once. Any answer will do. Raises HubUnreachable within about PROBE_LIMIT_S."""
     from huggingface_hub import constants
     from huggingface_hub.utils import get_session
 
-    within(limit_s, f"asking {constants.ENDPOINT}", lambda: get_session().head(constants.ENDPOINT, timeout=limit_s))
+    url = constants.ENDPOINT
+    within(PROBE_LIMIT_S, f"asking {url}", lambda: get_session().head(url, timeout=PROBE_LIMIT_S))
 
 
 def revision_of(hub_id: str) -> str:
@@ -158,6 +159,5 @@ def within(limit_s: float, doing: str, call: Callable[[], Result]) -> Result:
     if results:
         return results[0]
     if errors:
-        reason = (str(errors[0]).splitlines() or [""])[0]
-        raise HubUnreachable(f"{doing} failed ({type(errors[0]).__name__}: {reason})") from errors[0]
+        raise HubUnreachable(f"{doing} failed ({type(errors[0]).__name__}: {first_line(errors[0])})") from errors[0]
     raise HubUnreachable(f"{doing} took longer than {limit_s:g} s")

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from codezero.errors import TaskError
+from codezero.errors import TaskError, first_line
 from codezero.tasks.testcases import MAX_SOURCE_CHARS
 
 MAX_DESCRIPTION_CHARS = 6000
@@ -84,8 +84,7 @@ def _parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[object]:
                 for i in range(batch.num_rows):
                     yield _decode_row(batch.slice(i, 1))
     except pa.ArrowException as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise TaskError(f"{path} is not an intact parquet file ({reason}): download it again") from error
+        raise TaskError(f"{path} is not an intact parquet file ({first_line(error)}): download it again") from error
 
 
 def _decode_row(batch: object) -> object:

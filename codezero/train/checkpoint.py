@@ -29,7 +29,7 @@ import torch
 
 from codezero.errors import CheckpointError, told_as
 from codezero.runtime.amounts import gib
-from codezero.runtime.files import sync_folder
+from codezero.runtime.files import replace_file, sync_folder
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ class CheckpointStore:
             files = {_LEARNER: self._put_learner(building / _LEARNER, policy_version, learner)}
             files[_NODE] = _write_tensors(building / _NODE, node)
             manifest = {"format": FORMAT, "round": round_number, "policy_version": policy_version, "files": files}
-            _write_bytes(building / _MANIFEST, json.dumps(manifest).encode())
+            replace_file(building / _MANIFEST, json.dumps(manifest), sync=True)
             sync_folder(building)
             shutil.rmtree(final, ignore_errors=True)  # always a damaged one: a good one is never overwritten
             os.replace(building, final)
@@ -286,13 +286,6 @@ def _write_tensors(path: Path, values: Mapping[str, Any]) -> dict[str, int]:
         torch.save(dict(values), counted)  # type: ignore[arg-type]  # it calls these two methods only
         os.fsync(file.fileno())
     return {"bytes": counted.num_bytes, "crc32": counted.crc32}
-
-
-def _write_bytes(path: Path, data: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _fingerprint(path: Path) -> dict[str, int]:

@@ -64,14 +64,8 @@ class GrpoLearner:
         which train.importance weighs with those in COMPUTES_OTHERWISE only. before_update: called before each change of
         weights and moments.
 
-        Raises TrainingError: the reference is missing. ModelError: the model's logits are not its head's output.
+        Raises ModelError: the model's logits are not its head's output.
         """
-        adapter = hasattr(model, "disable_adapter")
-        if config.beta > 0 and reference_model is None and not adapter:
-            raise TrainingError(
-                f"train.beta={config.beta} with full fine-tuning needs the starting weights as reference_model: "
-                "pass a frozen copy, or set train.beta=0 or train.method=lora"
-            )
         model.eval()
         require_plain_head(model)
         self._importance_of_peers = config.importance
@@ -89,7 +83,7 @@ class GrpoLearner:
             reference_model=reference_model,
             progress=progress,
         )
-        rate = config.lora_learning_rate if adapter else config.learning_rate
+        rate = config.lora_learning_rate if hasattr(model, "disable_adapter") else config.learning_rate
         self._optimizer = MasterAdamW(model.parameters(), rate, config.weight_decay, config.moments, config.masters)
         self.policy_version = 0
 

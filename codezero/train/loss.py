@@ -54,12 +54,12 @@ class LossShare:
 
 
 def policy_loss(
-    logprobs: Tensor, batch: TrainBatch, config: TrainConfig, step: StepConstants, reference: Tensor | None = None
+    logprobs: Tensor, batch: TrainBatch, config: TrainConfig, step: StepConstants, reference: Tensor | None
 ) -> LossShare:
     """Returns the loss of a micro-batch, given the policy's logprobs [B, C].
 
     For tokens whose old log-probs are NaN the ratio is exactly 1. `reference` [B, C] has the starting weights'
-    log-probs, needed if config.beta > 0.
+    log-probs, None only if config.beta is 0.
     """
     mask = batch.loss_mask
     old = torch.where(torch.isnan(batch.old_logprobs), logprobs.detach(), batch.old_logprobs)
@@ -71,10 +71,11 @@ def policy_loss(
         clipped = (ratio > config.epsilon_max) & (per_sequence > 0)
     else:
         low, high = step.bounds.low, step.bounds.high
-        # Dual clip (arXiv 1912.09729, TRL's delta): the minimum alone has no bound where the advantage is negative, so
-        # that a rollout server that claims tiny old log-probs would have its tokens make up the whole update.
-        capped = torch.where(per_sequence < 0, ratio.clamp(max=config.importance_cap), ratio)
-        losses = -torch.min(capped * per_sequence, ratio.clamp(low, high) * per_sequence)
+        # The minimum of r A and clipped r A, with dual clip (arXiv 1912.09729, TRL's delta): the minimum alone has no
+        # bound where the advantage is negative, so that a rollout server that claims tiny old log-probs would have its
+        # tokens make up the whole update.
+        bounded = torch.where(per_sequence < 0, ratio.clamp(low, config.importance_cap), ratio.clamp(max=high))
+        losses = -bounded * per_sequence
         is_out = (ratio < low) | (ratio > config.importance_cap)
         clipped = (is_out & (per_sequence < 0)) | ((ratio > high) & (per_sequence > 0))
     gaps = (old.detach() - batch.sampler_logprobs) * mask  # NaN if the sampler's are unknown

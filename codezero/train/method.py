@@ -22,6 +22,8 @@ from codezero.train.memory import MemoryEstimate, ModelShape, Workload, estimate
 
 OWN = "default"
 """The name of a model's first adapters, unless they are given another one."""
+SOLVER = "solver"
+"""The name of the solver's adapters, where they are beside those of a test writer."""
 SHARE_OF_FREE = 0.9
 """The share of free memory that a node plans with; the rest is for errors of the estimate and other programs."""
 MOST_PROMPT = 1 << 15

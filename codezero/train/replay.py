@@ -19,18 +19,7 @@ from torch import Tensor
 
 from codezero.ports import Learner
 from codezero.reports import SkipReason, UpdateReport
-from codezero.types import (
-    FinishReason,
-    Outcome,
-    Reward,
-    Rollout,
-    RolloutGroup,
-    SampledTokens,
-    ScoredGroup,
-    Task,
-    TaskOrigin,
-    Verdict,
-)
+from codezero.types import Reward, SampledTokens, ScoredGroup, Task, TaskOrigin
 
 MAX_STALENESS = 8
 """The number of policy versions after which a group is dropped, as in AstraFlow's recipes for code."""
@@ -121,26 +110,16 @@ def _unpacked(kept: _Kept) -> ScoredGroup:
     """Returns the group as a learner needs it: tokens and rewards are right, texts, task and verdicts are empty."""
     ids = iter(torch.split(kept.ids, [*chain.from_iterable(kept.lengths)]))
     logprobs = torch.split(kept.logprobs, [completion for _, completion in kept.lengths])
-    rollouts = [
-        Rollout(
-            text="",
-            finish=FinishReason.STOP,
-            tokens=SampledTokens(
-                prompt_ids=tuple(next(ids).tolist()),
-                completion_ids=tuple(next(ids).tolist()),
-                logprobs=tuple(row.tolist()),
-            ),
+    tokens = [
+        SampledTokens(
+            prompt_ids=tuple(next(ids).tolist()), completion_ids=tuple(next(ids).tolist()), logprobs=tuple(row.tolist())
         )
         for row in logprobs
     ]
-    return ScoredGroup(
-        group=RolloutGroup(
-            peer_id="self",
-            model_id="",
-            policy_version=kept.policy_version,
-            task=Task(origin=TaskOrigin.BUILTIN, question="", tests=""),
-            rollouts=tuple(rollouts),
-        ),
-        verdicts=tuple(Verdict(outcome=Outcome.JUDGED) for _ in rollouts),
-        rewards=tuple(Reward(total=total, parts={"total": total}) for total in kept.rewards),
+    return ScoredGroup.of_tokens(
+        Task(origin=TaskOrigin.BUILTIN, question="", tests=""),
+        tokens,
+        [Reward(total=total, parts={"total": total}) for total in kept.rewards],
+        model_id="",
+        policy_version=kept.policy_version,
     )

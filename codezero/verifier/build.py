@@ -14,24 +14,21 @@ from codezero.config import NodeConfig, RolloutEngine, TaskDraw, TrainConfig, Tr
 from codezero.llm import device as devices
 from codezero.llm import engines, store
 from codezero.llm.load import LoadedModel
-from codezero.llm.sample import SampleGroups, sample_groups
+from codezero.llm.sample import SampleGroups
 from codezero.observe.probes import PAIR
 from codezero.policy import writer
 from codezero.policy.build import held_out_for, make_probe
 from codezero.policy.probe import Probe
-from codezero.policy.solver import PolicySolver
+from codezero.policy.solver import PolicySolver, sampling
 from codezero.policy.writer import Writing
 from codezero.ports import Progress
 from codezero.runtime.console import Console
 from codezero.tasks.build import make_task_source
 from codezero.tasks.mixture import Mixture
 from codezero.train.learner import GrpoLearner
-from codezero.train.method import active_lora, add_lora, free_room
+from codezero.train.method import SOLVER, active_lora, add_lora, free_room
 from codezero.verifier.write import MAX_NEW_TOKENS
 from codezero.workers import Workers
-
-SOLVER = "solver"
-"""The name of the solver's adapters, beside those of the test writer."""
 
 
 def bound_settings(config: NodeConfig) -> dict[str, Any]:
@@ -126,13 +123,10 @@ def make_tasks(config: NodeConfig) -> Mixture:
     return make_task_source(replace(config.tasks, draw=TaskDraw.uniform), config.seed)
 
 
-def make_solver(
-    config: NodeConfig, model: LoadedModel, progress: Progress, sample: SampleGroups = sample_groups
-) -> PolicySolver:
+def make_solver(config: NodeConfig, model: LoadedModel, progress: Progress, sample: SampleGroups) -> PolicySolver:
     """Returns the solver that writes candidates."""
-    rollout = replace(config.rollout)
-    rollout.num_generations = config.verifier.num_candidates  # not by keyword: a solver's settings refuse 1
-    return PolicySolver(model, rollout, seed=config.seed, peer_id="self", progress=progress, sample=sample)
+    num, params = config.verifier.num_candidates, sampling(config.rollout)
+    return PolicySolver(model, num, params, seed=config.seed, peer_id="self", progress=progress, sample=sample)
 
 
 def make_solver_learner(config: NodeConfig, model: LoadedModel, progress: Progress) -> GrpoLearner:

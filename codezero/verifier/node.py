@@ -21,6 +21,7 @@ from codezero.policy.measure import Measuring
 from codezero.reports import CasesReport
 from codezero.runtime import state
 from codezero.train.checkpoint import CheckpointStore
+from codezero.train.method import SOLVER
 from codezero.verifier import build
 from codezero.verifier.batch import VerifierStages, run_batch
 from codezero.verifier.exercises import CandidateSolver, Problems
@@ -146,7 +147,7 @@ class VerifierNode:
         self._writer.load_state_dict(kept["writer"])
         writer.restore(self._learner, found.learner)
         if self._learning_solver is not None:
-            writer.restore(self._learning_solver.learner, found.learner[build.SOLVER])
+            writer.restore(self._learning_solver.learner, found.learner[SOLVER])
         self._monitor.resume(msgspec.convert(kept["report"], CasesReport))
         self._status.update(policy_version=self._learner.policy_version)
         self._console.line(f"state: continuing in {self._folder} after batch {found.round}")
@@ -155,7 +156,7 @@ class VerifierNode:
     def _save(self, report: CasesReport) -> None:
         learnt, version = writer.saved(self._learner), self._learner.policy_version
         if self._learning_solver is not None:
-            learnt[build.SOLVER] = writer.saved(self._learning_solver.learner)
+            learnt[SOLVER] = writer.saved(self._learning_solver.learner)
             version += self._learning_solver.learner.policy_version  # each update of either changes it
         self._checkpoints.save(
             report.batch,

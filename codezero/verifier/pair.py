@@ -12,12 +12,11 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 
 from codezero.prompts import second_attempt
 from codezero.reports import SolverReport
 from codezero.train.learner import GrpoLearner
-from codezero.types import CaseOutcome, Outcome, Reward, ScoredGroup, Verdict
+from codezero.types import CaseOutcome, Reward, ScoredGroup
 from codezero.verifier.exercises import Attempted, CandidateSolver
 from codezero.verifier.jobs import ask_to_try
 from codezero.verifier.judging import Answered
@@ -84,13 +83,15 @@ class LearningSolver:
 
 def _scored(one: Attempted, policy_version: int) -> ScoredGroup:
     """Returns the group with its rewards; attempts that cannot be told right or wrong are masked."""
-    return ScoredGroup(
-        group=replace(one.group, policy_version=policy_version),
-        verdicts=tuple(Verdict(outcome=Outcome.UNSURE if right is None else Outcome.JUDGED) for right in one.verdicts),
-        rewards=tuple(
+    return ScoredGroup.of_tokens(
+        one.group.task,
+        (rollout.tokens for rollout in one.group.rollouts),
+        [
             None if right is None else Reward(total=float(right), parts={"correct": float(right)})
             for right in one.verdicts
-        ),
+        ],
+        model_id=one.group.model_id,
+        policy_version=policy_version,
     )
 
 

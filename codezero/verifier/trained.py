@@ -1,45 +1,25 @@
-"""Weights that a node trains, in its state folder: those of a test writer, and of the solver beside it."""
+"""The weights of a test writer in its state folder, for whoever writes with them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from peft import PeftModel
-from torch import Tensor
 
-from codezero.config import TrainConfig, TrainMethod, VerifierConfig
+from codezero.config import VerifierConfig
 from codezero.errors import CheckpointError, StateError
-from codezero.llm.load import LoadedModel
 from codezero.policy import writer
+from codezero.policy.trained import Trained, checkpoints_in, restore_adapters
 from codezero.runtime import state
-from codezero.train.checkpoint import CheckpointStore, newest_weights, restore_weights, trainable_weights
-from codezero.train.method import OWN, active_lora, add_lora, apply_lora
-from codezero.verifier.build import SOLVER
+from codezero.train.checkpoint import newest_weights
+from codezero.train.method import OWN
 from codezero.views.runs import VERIFIER, folder_of
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trained:
-    """The trained weights in a node's state folder, and the model and method that they belong to."""
-
-    folder: Path
-    round: str
-    """The name of the checkpoint; empty if none has been saved yet."""
-    model: str
-    train: TrainConfig
-    """The method, and the rank and scale of adapters."""
-    is_best: bool = False
-    """True if these are the weights that the node kept as its best, not the newest ones."""
-    beside_writer: bool = False
-    """True if these are the adapters of a solver that a test writer's node has trained beside its own."""
 
 
 def writer_in(folder: Path) -> Trained:
     """Returns the newest weights of the test writer in a state folder. Raises StateError: there are none."""
     found = begun_in(folder)
-    if not found.round:
+    if not found.checkpoint:
         raise StateError(f"{folder} holds no checkpoint yet: wait until the `codezero verify` there has done a batch")
     return found
 
@@ -55,36 +35,7 @@ def begun_in(folder: Path) -> Trained:
         )
     settings = VerifierConfig(lora_r=int(bound["verifier.lora_r"]))
     newest = batches[-1] if batches else ""
-    return Trained(folder=own, round=newest, model=bound["model.name"], train=writer.train_config(settings))
-
-
-def checkpoints_in(folder: Path) -> list[str]:
-    """Returns the names of the checkpoints in a state folder, ascending."""
-    return sorted(path.name for path in folder.glob("checkpoints/round-*"))
-
-
-def with_weights(loaded: LoadedModel, trained: Trained) -> LoadedModel:
-    """Returns the model with the trained weights. Raises CheckpointError: they are of another model, or gone."""
-    store = CheckpointStore(trained.folder / "checkpoints")
-    found = store.load_best() if trained.is_best else store.load_latest()
-    if found is None:
-        raise CheckpointError(f"{trained.folder} holds no checkpoint: give the state_dir of a node that has trained")
-    if trained.train.method is not TrainMethod.lora:
-        restore_weights(trainable_weights(loaded.model), found.learner["weights"])
-        return loaded
-    adapted = with_adapters(loaded, trained, OWN)
-    saved, learnt = (found.learner[SOLVER], SOLVER) if trained.beside_writer else (found.learner, OWN)
-    _restore(adapted.model, OWN, saved["weights"], learnt)
-    return adapted
-
-
-def with_adapters(loaded: LoadedModel, trained: Trained, name: str) -> LoadedModel:
-    """Returns the model with new adapters of this name, of the size of the trained ones, beside those that it has,
-    which stay the active ones."""
-    if isinstance(loaded.model, PeftModel):
-        add_lora(loaded.model, name, trained.train, seed=0)
-        return loaded
-    return replace(loaded, model=apply_lora(loaded.model, trained.train, seed=0, name=name))
+    return Trained(folder=own, checkpoint=newest, model=bound["model.name"], train=writer.train_config(settings))
 
 
 class FollowedWriter:
@@ -103,7 +54,7 @@ class FollowedWriter:
         if found is not None:
             number, weights = found
             try:
-                _restore(self._adapted, self._name, weights, OWN)
+                restore_adapters(self._adapted, self._name, weights, OWN)
             except CheckpointError as error:
                 raise CheckpointError(
                     f"{self._folder} holds another test writer than at the start, of another model or "
@@ -111,10 +62,3 @@ class FollowedWriter:
                 ) from error
             self._batch = number
         return self._batch
-
-
-def _restore(adapted: PeftModel, name: str, weights: Mapping[str, Tensor], learnt: str) -> None:
-    """Gives the model's adapters of this name the weights of adapters that were named `learnt` when they were saved."""
-    with active_lora(adapted, name):
-        renamed = {key.replace(f".{learnt}.", f".{name}."): weight for key, weight in weights.items()}
-        restore_weights(trainable_weights(adapted), renamed)

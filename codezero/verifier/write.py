@@ -10,7 +10,7 @@ import torch
 
 from codezero.llm.draw import SamplingParams
 from codezero.llm.load import LoadedModel
-from codezero.llm.sample import SampleGroups, SampleRequest, StepCallback, restore_generator, sample_groups
+from codezero.llm.sample import SampleGroups, SampleRequest, StepCallback, restore_generator
 from codezero.ports import Progress
 from codezero.prompts import verifier as prompt
 from codezero.types import SampledTokens
@@ -46,7 +46,7 @@ def write_cases(
     *,
     temperature: float,
     generator: torch.Generator,
-    sample: SampleGroups = sample_groups,
+    sample: SampleGroups,
     on_step: StepCallback | None = None,
 ) -> list[list[CaseAnswer]]:
     """Returns the model's answers for each subject; they are empty if the prompt is too long for the model."""
@@ -85,7 +85,7 @@ class CaseWriter:
         temperature: float,
         seed: int,
         progress: Progress,
-        sample: SampleGroups = sample_groups,
+        sample: SampleGroups,
     ) -> None:
         self._model, self._num_generations, self._temperature = model, num_generations, temperature
         self._progress, self._sample = progress, sample

@@ -46,7 +46,6 @@ class Workers:
 
     def __init__(self, size: int, program: str = PROGRAM, modules: Sequence[str] = ()) -> None:
         """Starts the processes, which import `modules` too. Raises WorkerError: they do not start."""
-        self.size = size
         self._all = [WorkerProcess(program, modules) for _ in range(size)]
         self._idle: queue.SimpleQueue[WorkerProcess] = queue.SimpleQueue()
         for one in self._all:

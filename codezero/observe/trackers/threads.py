@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Protocol
 
-from codezero.errors import Stopping
+from codezero.errors import Stopping, first_line
 from codezero.observe.trackers.metrics import Metric
 from codezero.runtime.worker import Worker
 
@@ -112,8 +112,10 @@ class _TrackerThread:
 
 def _why(error: Exception) -> str:
     """Returns the error in one line, with what to do if a package is missing."""
-    if isinstance(error, ModuleNotFoundError):
-        package = (error.name or "").partition(".")[0]
-        return f"the package {package} is not installed: install the extra tracking (docs/launch-script.md)"
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+    return not_installed(error) if isinstance(error, ModuleNotFoundError) else first_line(error)
+
+
+def not_installed(error: ModuleNotFoundError) -> str:
+    """Returns what to do about a missing package, in one line."""
+    package = (error.name or "").partition(".")[0]
+    return f"the package {package} is not installed: install the extra tracking (docs/launch-script.md)"

@@ -13,6 +13,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from codezero.observe.trackers.threads import not_installed
+
 
 def main() -> None:
     begin = json.loads(sys.stdin.readline())
@@ -41,8 +43,7 @@ def _follow(begin: dict[str, Any], waiting: queue.Queue[dict[str, Any] | None], 
     except BaseException as error:  # the boundary of the process: any error is reported to the node
         text = " ".join(str(error).split()) or type(error).__name__
         if isinstance(error, ModuleNotFoundError):
-            package = (error.name or "").partition(".")[0]
-            text = f"the package {package} is not installed: install the extra tracking (docs/launch-script.md)"
+            text = not_installed(error)
         print(text, file=told, flush=True)
         os._exit(1)
 

@@ -17,7 +17,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCau
 from codezero.config import RolloutConfig, RolloutEngine, TrainConfig, Transfer
 from codezero.errors import ConfigError, ModelError, RolloutError
 from codezero.llm import engines as all_engines
-from codezero.llm import llama_engine, llama_sampler, sample
+from codezero.llm import llama_engine, llama_sampler, replies, sample
 from codezero.llm.engines import make_engine
 from codezero.llm.llama_engine import LlamaCppEngine
 from codezero.llm.llama_files import write_base
@@ -371,18 +371,18 @@ def test_a_process_that_always_fails_is_given_up_with_what_it_said(tmp_path):
         with pytest.raises(RolloutError, match=r"in 3 tries .*luck.*rollout\.engine=transformers") as caught:
             draw(engine)
         assert str(caught.value).isprintable()
-    assert (tmp_path / "starts").stat().st_size == llama_engine.TRIES
+    assert (tmp_path / "starts").stat().st_size == replies.TRIES
 
 
 def test_a_process_that_hangs_is_ended(tmp_path, monkeypatch):
-    usual_s, warning = llama_engine.SILENCE_S, llama_engine.logger.warning
+    usual_s, warning = llama_engine.SILENCE_S, replies.logger.warning
 
     def told(*arguments):  # the next process may take as long as ever on a busy machine
         monkeypatch.setattr(llama_engine, "SILENCE_S", usual_s)
         warning(*arguments)
 
     monkeypatch.setattr(llama_engine, "SILENCE_S", 1.0)
-    monkeypatch.setattr(llama_engine.logger, "warning", told)
+    monkeypatch.setattr(replies.logger, "warning", told)
     with stand_in(tmp_path, "starts == 1 and time.sleep(60)") as engine:
         assert len(draw(engine)) == 3
     assert (tmp_path / "starts").stat().st_size == 2

@@ -20,9 +20,10 @@ from safetensors.torch import load_file
 
 from codezero.config import RolloutEngine, Transfer
 from codezero.errors import RolloutError, Stopping
-from codezero.llm import vllm_engine, vllm_server
+from codezero.llm import replies, vllm_engine, vllm_server
+from codezero.llm.replies import SamplerFailed
 from codezero.llm.vllm_engine import VllmEngine
-from codezero.llm.vllm_server import VllmFailed, serve_options
+from codezero.llm.vllm_server import serve_options
 from codezero.rollouts.engine import RemoteEngine
 from codezero.rollouts.snapshots import Snapshots
 from codezero.runtime import keeper
@@ -227,14 +228,14 @@ def test_its_pins_are_of_what_the_project_wants():
 
 def short_until_told(monkeypatch, module, name, limit_s):
     """Has the first server end at this limit; the next one may take as long as ever on a busy machine."""
-    usual_s, warning = getattr(module, name), vllm_engine.logger.warning
+    usual_s, warning = getattr(module, name), replies.logger.warning
 
     def told(*arguments):
         monkeypatch.setattr(module, name, usual_s)
         warning(*arguments)
 
     monkeypatch.setattr(module, name, limit_s)
-    monkeypatch.setattr(vllm_engine.logger, "warning", told)
+    monkeypatch.setattr(replies.logger, "warning", told)
 
 
 WITH_THE_SERVER = ("garbage", "an error", "dies in the middle", "hangs")
@@ -255,7 +256,7 @@ def test_an_answer_that_cannot_be_is_refused(fault):
             body = {"prompt": [1, 2], "n": 2, "max_tokens": 8, "stop_token_ids": [0]}
             await vllm_server.complete(client, [body], tiny_model(), None)
 
-    with pytest.raises(VllmFailed):
+    with pytest.raises(SamplerFailed):
         asyncio.run(complete())
 
 
@@ -270,7 +271,7 @@ def test_a_server_that_fails_once_costs_a_warning_and_the_rollouts_come(tmp_path
         assert len(made.starts()) == 2
     assert [[tokens.completion_ids for tokens in group] for group in groups] == [[(7,) * 8] * 2] * 3
     # asyncio may have a line too: where an answer meets its cancellation, anyio sets a future that has ended
-    assert len([record for record in caplog.records if record.name == vllm_engine.logger.name]) == 1
+    assert len([record for record in caplog.records if record.name == replies.logger.name]) == 1
     assert "rollout.engine=transformers" in caplog.text
     assert "\x1b" not in caplog.text
 
@@ -280,7 +281,7 @@ def test_a_server_that_never_starts_is_given_up_with_what_it_said(tmp_path):
         with pytest.raises(RolloutError, match=r"in 3 tries .*CUDA out of memory.*the extra vllm") as caught:
             draw(made.sample)
         assert str(caught.value).isprintable()
-        assert len(made.starts()) == vllm_engine.TRIES
+        assert len(made.starts()) == replies.TRIES
 
 
 def test_without_vllm_it_says_what_to_install(tmp_path):

@@ -1,6 +1,10 @@
 import io
 import json
+import os
 
+import pytest
+
+from codezero.errors import StateError
 from codezero.observe.batches import PROPOSED, BatchMonitor, batch_line
 from codezero.observe.status import StatusFile, new_status
 from codezero.proposals import BatchReport, WriterReport
@@ -94,3 +98,14 @@ def test_the_summary_adds_up(tmp_path):
     for batch in (1, 2):
         watched.report(report(batch))
     assert watched.summary() == "done: 2 batches in 2m03s, 6 of 8 problems valid, 4 judged by solvers"
+
+
+@pytest.mark.parametrize("last", [None, report(1)])
+def test_a_file_that_cannot_be_used_is_named(tmp_path, monkeypatch, last):
+    def refused(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "replace", refused)
+    (tmp_path / "proposals.jsonl").mkdir()
+    with pytest.raises(StateError, match=r"proposals\.jsonl: .*tracking\.log_dir"):
+        monitor(tmp_path)[0].resume(last)

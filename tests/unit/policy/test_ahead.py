@@ -6,7 +6,9 @@ from threading import Lock
 import pytest
 import torch
 
-from codezero.config import RolloutConfig, Transfer
+from codezero.config import Transfer
+from codezero.llm.draw import SamplingParams
+from codezero.llm.sample import sample_groups
 from codezero.policy.ahead import AheadSolver
 from codezero.policy.solver import PolicySolver
 from codezero.rollouts.engine import RemoteEngine
@@ -48,8 +50,15 @@ class Held(Snapshots):
 class Node:
     def __init__(self, server, folder, max_staleness, tasks):
         self.policy, self.tasks, self.version, self.steps = loaded(), tasks, 0, []
-        config = RolloutConfig(num_generations=2, max_new_tokens=4)
-        solver = PolicySolver(self.policy, config, seed=1, peer_id="us", progress=lambda *step: self.steps.append(step))
+        solver = PolicySolver(
+            self.policy,
+            2,
+            SamplingParams(max_new_tokens=4),
+            seed=1,
+            peer_id="us",
+            progress=lambda *step: self.steps.append(step),
+            sample=sample_groups,
+        )
         turn = Lock()
         snapshots = Held(turn, self.policy.model, folder, Transfer.auto)
         self.ahead = AheadSolver(

@@ -35,7 +35,7 @@ def plain_logprobs(policy, prompt, completion):
 
 def test_likelihoods_are_those_of_a_plain_pass_over_each_choice():
     policy = loaded()
-    found = AskedPolicy(policy, threading.Lock()).token_logprobs(CHAT, "<answer>", ["a", "a dog"])
+    found = AskedPolicy(policy, threading.Lock(), max_new_tokens=8).token_logprobs(CHAT, "<answer>", ["a", "a dog"])
     prompt = policy.encode_chat(CHAT) + policy.encode_text("<answer>")
     for text, logprobs in zip(["a", "a dog"], found, strict=True):
         assert logprobs == pytest.approx(plain_logprobs(policy, prompt, policy.encode_text(text)), abs=1e-4)
@@ -85,7 +85,7 @@ def test_a_question_is_not_read_at_any_length(monkeypatch):
 
 def test_many_choices_are_scored_a_few_at_a_time_with_the_same_numbers(monkeypatch):
     choices = [f"choice {number}" for number in range(7)]
-    policy = AskedPolicy(loaded(), threading.Lock())
+    policy = AskedPolicy(loaded(), threading.Lock(), max_new_tokens=8)
     at_once = policy.token_logprobs(CHAT, "<answer>", choices)
     sizes, scored = [], asked.CompletionScorer.logprobs
 

@@ -17,7 +17,7 @@ from codezero.evaluate import build as judging
 from codezero.evaluate.build import JudgeWeights
 from codezero.evaluate.judge import ModelJudge
 from codezero.harness.policy import trained_in
-from codezero.llm import engines, llama_engine, vllm_engine
+from codezero.llm import engines
 from codezero.llm.draw import SamplingParams
 from codezero.llm.sample import SampleRequest
 from codezero.llm.vllm_engine import VllmEngine
@@ -351,7 +351,7 @@ def test_llama_cpp_samples_for_adapters_and_is_planned_for(tmp_path, monkeypatch
 def test_llama_cpp_with_full_fine_tuning_or_without_its_package_says_what_to_do(tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match=r"rollout\.engine=llama_cpp.*use train\.method=lora"):
         load_config(["rollout.engine=llama_cpp", "train.method=full"])
-    monkeypatch.setattr(llama_engine, "has_llama_cpp", lambda: False)
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
     with pytest.raises(RolloutError, match=r"not installed: install the extra llama-cpp"):
         made_from(tmp_path / "a", save_tiny(tmp_path / "model"), "x", "rollout.engine=llama_cpp")
 
@@ -360,7 +360,7 @@ def test_llama_cpp_with_full_fine_tuning_or_without_its_package_says_what_to_do(
     ("installed", "says"), [(False, "vllm is not installed"), (True, "this machine computes on cpu")]
 )
 def test_vllm_without_its_package_or_a_gpu_says_what_to_do(tmp_path, monkeypatch, installed, says):
-    monkeypatch.setattr(vllm_engine, "has_vllm", lambda: installed)
+    monkeypatch.setitem(sys.modules, "vllm", SimpleNamespace(__spec__=0) if installed else None)
     with pytest.raises(RolloutError, match=rf"{says}: install the extra vllm .*engine=transformers"):
         made_from(tmp_path / "a", save_tiny(tmp_path / "model"), "x", "rollout.engine=vllm")
 
@@ -368,7 +368,7 @@ def test_vllm_without_its_package_or_a_gpu_says_what_to_do(tmp_path, monkeypatch
 def test_a_node_with_vllm_samples_by_it_and_is_planned_for(tmp_path, monkeypatch):
     """Only that vLLM may sample on this device is pretended."""
     stand_in = [sys.executable, vllm_stand_in.__file__, str(tmp_path / "journal"), "none"]
-    monkeypatch.setattr(engines, "require_vllm", lambda device: None)
+    monkeypatch.setattr(engines, "require", lambda *_: None)
     started = []
 
     def start(*folders, cache_bytes):

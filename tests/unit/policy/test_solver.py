@@ -8,7 +8,7 @@ from codezero.errors import RolloutError
 from codezero.llm.load import load_model
 from codezero.llm.sample import sample_groups
 from codezero.llm.within_memory import WithinMemory
-from codezero.policy.solver import PolicySolver
+from codezero.policy.solver import PolicySolver, sampling
 from codezero.prompts import solver as prompt
 from codezero.train.batch import TextEncoder
 from codezero.train.claims import unpacked
@@ -35,7 +35,8 @@ def solver(
     settings = RolloutConfig(**{"num_generations": 3, "max_new_tokens": 40, **config})
     return PolicySolver(
         policy,
-        settings,
+        settings.num_generations,
+        sampling(settings),
         seed=seed,
         peer_id="local",
         progress=progress,

@@ -15,7 +15,7 @@ SEEDS = range(5)
 
 def judged(level, *success):
     return [
-        JudgedProposal(proposal_id=f"{i}", level=level, success=s, reward=s, differed=0 < s < 1, num_peers=1)
+        JudgedProposal(proposal_id=f"{i}", level=level, success=s, reward=s, differed=0 < s < 1)
         for i, s in enumerate(success)
     ]
 

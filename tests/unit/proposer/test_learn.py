@@ -32,9 +32,7 @@ def sample(proposal_id, level=2, prompt_ids=(1, 2, 3), completion_ids=(40, 41, 2
 
 
 def judged(proposal_id, success, level=2, differed=True):
-    return JudgedProposal(
-        proposal_id=proposal_id, level=level, success=success, reward=success, differed=differed, num_peers=1
-    )
+    return JudgedProposal(proposal_id=proposal_id, level=level, success=success, reward=success, differed=differed)
 
 
 def school(learner=None):

@@ -1,6 +1,7 @@
 """Drafts from a model in this process and from a server: ideas, tokens, repair, and going on where it stopped."""
 
 import json
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -35,7 +36,7 @@ def tiny(tmp_path_factory):
 
 def local(tiny, seed=0, progress=lambda *_: None, **config):
     settings = ProposerConfig(**{"max_new_tokens": 24, **config})
-    return Writer(LocalModel(tiny, settings, seed=seed, progress=progress), settings, seed=seed)
+    return Writer(LocalModel(tiny, settings, seed=seed, progress=progress, weights=nullcontext), settings, seed=seed)
 
 
 def begun_with(verb):
@@ -84,6 +85,13 @@ def test_a_resumed_writer_writes_what_an_unkilled_one_would(tiny):
     before.write(2, 2)
     after.load_state_dict(before.state_dict())
     assert after.write(3, 2) == unkilled.write(3, 2)
+
+
+def test_a_writer_goes_on_in_a_folder_in_which_a_server_wrote_before(tiny):
+    served = ServedModel(ProposerConfig(url="http://host/v1", model="writer"))
+    begun, after = local(tiny), local(tiny)
+    after.load_state_dict({**begun.state_dict(), "model": served.state_dict()})
+    assert after.write(2, 1) == begun.write(2, 1)
 
 
 def test_other_seeds_write_other_problems(tiny):

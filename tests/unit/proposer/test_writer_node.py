@@ -17,6 +17,7 @@ from codezero.config import Device, Dtype
 from codezero.config.load import load_config
 from codezero.errors import CheckpointError, ConfigError, StateError
 from codezero.harness.policy import load_policy
+from codezero.llm import sample
 from codezero.llm.load import load_model
 from codezero.policy.writer import train_config
 from codezero.prompts import solver as prompt
@@ -154,6 +155,24 @@ def test_a_stopped_proposer_with_a_test_writer_goes_on_with_the_same_tests(tmp_p
         assert list(report["seconds"]) == ["write", "check", "solve", "cases", "try", "publish", "listen", "learn"]
         assert report["writer"]["num_problems"] == report["num_valid"] == 2
         assert report["writer"]["num_with_one"] == 2
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("restored_process", "scripted")
+def test_where_memory_holds_few_attempts_a_proposer_with_a_test_writer_makes_few_at_a_time(
+    tmp_path, settings, monkeypatch
+):
+    begin_to_decode = sample._Decoder
+
+    def scarce(model, request):
+        if len(request.prompts) * request.num_generations > 1:
+            raise torch.OutOfMemoryError
+        return begin_to_decode(model, request)
+
+    monkeypatch.setattr(sample, "_Decoder", scarce)
+    propose(tmp_path, settings, 1)
+    (report,) = lines(tmp_path / "logs" / "proposals.jsonl")
+    assert report["writer"]["num_cases"] > 0
 
 
 @pytest.mark.slow

@@ -1,10 +1,12 @@
 """A rollout server by the configuration."""
 
+import sys
+
 import pytest
 
 from codezero.config.load import load_config
 from codezero.errors import RolloutError
-from codezero.llm import engines, llama_engine
+from codezero.llm import engines
 from codezero.rollouts import build, serve
 from codezero.rollouts.serve import ServeOptions
 from codezero.runtime import limits
@@ -18,7 +20,7 @@ def run(folder, model, *settings, file="rollout-server.yaml"):
 
 
 def test_an_engine_whose_package_is_missing_lets_no_server_start(tmp_path, monkeypatch):
-    monkeypatch.setattr(llama_engine, "has_llama_cpp", lambda: False)
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
     with pytest.raises(RolloutError, match=r"not installed: install the extra llama-cpp"):
         run(tmp_path, save_tiny(tmp_path / "model"), "rollout.engine=llama_cpp")
 

@@ -178,6 +178,20 @@ def test_a_right_token_that_an_earlier_policy_hardly_knew_counts_in_full():
     torch.testing.assert_close(gradient(model), wanted, atol=1e-5, rtol=1e-3)
 
 
+@pytest.mark.parametrize("loss_type", [LossType.m2po, LossType.grpo])
+def test_a_wrong_token_that_an_earlier_policy_hardly_knew_teaches_nothing(loss_type):
+    """Its ratio is between the cap on importance weights, 3, and the upper bound of either loss."""
+    old = present_logprobs(tiny_model(), (7, 8, 9)).detach() - math.log(10.0)
+    sequence = TrainSequence(
+        prompt_ids=PROMPT, completion_ids=(7, 8, 9), advantage=-1.0, old_logprobs=tuple(old.tolist())
+    )
+    model = tiny_model()
+    result = passes(model, loss_type=loss_type, epsilon_high=20.0).add_gradients([sequence], 0, 1)
+    assert result.clipped_tokens == 3
+    assert result.loss == pytest.approx(3.0)
+    assert gradient(model).abs().max() == 0
+
+
 def test_attempts_without_known_behaviour_are_not_clipped_and_cost_no_pass():
     fresh = [
         TrainSequence(prompt_ids=PROMPT, completion_ids=(7, 8, 9), advantage=1.0),

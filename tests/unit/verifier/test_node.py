@@ -15,6 +15,7 @@ from codezero.config import Device, Dtype
 from codezero.config.load import load_config
 from codezero.errors import ConfigError, StateError
 from codezero.harness import best, policy
+from codezero.llm.sample import sample_groups
 from codezero.train.checkpoint import CheckpointStore
 from codezero.types import FinishReason, Rollout, RolloutGroup
 from codezero.verifier import build, exercises, node, write
@@ -134,7 +135,7 @@ def test_a_proposer_can_follow_it_from_before_its_first_batch(tmp_path, settings
     monkeypatch.setattr(node, "run_batch", stopped)
     assert verify(tmp_path, settings, 1) == 0
     found = begun_in(tmp_path / "state")
-    assert (found.model, found.train.lora_r, found.round) == (model, 4, "")
+    assert (found.model, found.train.lora_r, found.checkpoint) == (model, 4, "")
     with pytest.raises(StateError, match="holds no checkpoint yet: wait until the `codezero verify` there has done"):
         writer_in(tmp_path / "state")
 
@@ -250,7 +251,8 @@ def test_candidates_are_those_of_the_untrained_model_whatever_has_been_learnt(tm
     task = build.make_tasks(config).draw(1)[0]
 
     def solved():
-        return build.make_solver(config, loaded, lambda *_: None).solve([task], 0)[0].rollouts[0].tokens.completion_ids
+        solver = build.make_solver(config, loaded, lambda *_: None, sample_groups)
+        return solver.solve([task], 0)[0].rollouts[0].tokens.completion_ids
 
     before = solved()
     for name, weight in loaded.model.named_parameters():

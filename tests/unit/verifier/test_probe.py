@@ -17,6 +17,7 @@ from codezero.policy import build as policy_build
 from codezero.policy import probe as probe_module
 from codezero.policy.probe import Probe
 from codezero.train.checkpoint import CheckpointStore
+from codezero.train.method import SOLVER
 from codezero.verifier import build, write
 from tests.builders import save_tiny
 from tests.strangers import Reader
@@ -86,7 +87,7 @@ def test_the_solver_is_measured_whatever_the_test_writer_has_learnt(tmp_path, se
     before = measured()
     learn("default")
     assert measured() == before
-    learn(build.SOLVER)
+    learn(SOLVER)
     assert measured() != before
     assert model.model.active_adapter == "default"  # a batch goes on with the test writer's
 
