@@ -25,6 +25,8 @@ SURE = Target(figure="lower end of its interval", at_least=1e-9)
 GREEDY = Target(figure="gain of greedy pass@1", at_least=0.0)
 TOGETHER = ("defaults-seed1", "defaults-seed2", "gpu")
 """The runs of one setting with different seeds."""
+PAIRS = (("shared", "alone"), ("double", "alone"))
+"""Runs of which the first is compared with the second."""
 Rates = Mapping[str, float]
 """A share by problem."""
 
@@ -67,8 +69,8 @@ def gained(start: Result, afters: Sequence[Result]) -> list[tuple[Estimate, floa
 
 
 def table(results: Mapping[str, Result]) -> str:
-    """What each run has gained on problems that it was not trained on, by execution, and those of one setting together;
-    by the hour where settings were compared."""
+    """What each run has gained on problems that it was not trained on, by execution, those of one setting together, and
+    one over another; by the hour where settings were compared."""
     reported, tuned = [], []
     for name, checkpoint, training, start, after in measured(results):
         gains = gained(start, [after])
@@ -89,6 +91,11 @@ def table(results: Mapping[str, Result]) -> str:
     if len(seeds) == len(TOGETHER):
         gains = gained(results["start-report"], seeds)
         reported.append([f"mean of {', '.join(TOGETHER)}", "", "", *(told(b, n, change) for change, b, n in gains)])
+    for name, other in PAIRS:
+        one, base = (results.get(f"{run}-newest") for run in (name, other))
+        if one and base:
+            gains = gained(base, [one])
+            reported.append([f"{name} against {other}", "", "", *(told(b, n, change) for change, b, n in gains)])
     header = ["run, checkpoint", "rollouts", "hours (of processors)", "pass@1 at T=1", "greedy", "any of the samples"]
     parts = [markdown(header, reported), markdown([*header, "points an hour at T=1"], tuned)]
     return "\n\n".join(part for part, rows in zip(parts, (reported, tuned), strict=True) if rows)
