@@ -134,7 +134,7 @@ class Ledger(Protocol):
         """Returns the round to play now, which is later than `after`; blocks until the swarm's count has reached it."""
         ...
 
-    def settle(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> object:
+    def settle(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> None:
         """Records the round's reward and vote exactly once, however often it is called for the same round."""
         ...
 

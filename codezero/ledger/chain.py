@@ -75,7 +75,7 @@ class ChainLedger:
 
     def settle(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> None:
         """Stores reward and vote on disk, once per round; the chain gets them later. Raises LedgerError: it cannot."""
-        self.submitter.credit(round_id, *self._local.settle(round_id, groups))
+        self.submitter.credit(round_id, *self._local.record(round_id, groups))
 
     def total_reward(self) -> float:
         return self._local.total_reward()

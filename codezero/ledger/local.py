@@ -117,7 +117,11 @@ class LocalLedger:
                 return RoundId(number=now)
             time.sleep(min(LOOK_S, max(0.01, self._start_s + first * self._round_s - time.time())))
 
-    def settle(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> tuple[float, tuple[str, ...]]:
+    def settle(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> None:
+        """Stores the round's reward and vote unless it has them. Raises LedgerError: the file cannot be written."""
+        self.record(round_id, groups)
+
+    def record(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> tuple[float, tuple[str, ...]]:
         """Stores the round's reward and vote unless it has them, and returns those that are stored. Raises LedgerError:
         the file cannot be written."""
         reward, winners = own_reward(groups), self._ballot.winners(round_id, groups)
