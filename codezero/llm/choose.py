@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 from transformers import DynamicCache
 
 from codezero.llm.sample import num_common
@@ -31,13 +32,19 @@ def choice_probabilities(
     for row, rest in enumerate(rests):
         ids[row, width - len(rest) :] = torch.tensor(rest, device=model.device)
         real[row, width - len(rest) :] = 1
-    output = model(
+    output = model.base_model(
         input_ids=ids,
         attention_mask=torch.cat([real.new_ones(len(rests), len(shared)), real], dim=1),
         position_ids=len(shared) + (real.cumsum(-1) - 1).clamp(min=0),
         past_key_values=cache,
         use_cache=True,
-        logits_to_keep=1,
     )
-    picked = output.logits[:, -1, list(choices)].float().softmax(-1)  # [B, choices]
+    picked = choice_logits(model, output.last_hidden_state[:, -1], choices).softmax(-1)  # [B, choices]
     return [tuple(row) for row in picked.tolist()]
+
+
+def choice_logits(model: Any, hidden: Tensor, choices: Sequence[int]) -> Tensor:
+    """Returns the logits of the choices [..., choices] in float32 from hidden states [..., H]. A bfloat16 model's own
+    logits above 16 are multiples of 1/8, a step as large as the differences of Yes and No between solutions."""
+    logits: Tensor = hidden.float() @ model.get_output_embeddings().weight[list(choices)].float().T
+    return logits

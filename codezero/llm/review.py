@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache
 
+from codezero.llm.choose import choice_logits
 from codezero.llm.logprobs import CHUNK_TOKENS
 
 
@@ -75,12 +76,9 @@ def _padded(rows: Sequence[Sequence[int]], pad_id: int, device: torch.device) ->
 
 
 def _of_choices(model: Any, hidden: Tensor, choices: Sequence[int]) -> Tensor:
-    """Returns the log-probabilities of the choices in float32 from the hidden state [H]. A bfloat16 model's own logits
-    above 16 are multiples of 1/8, a step as large as the differences of Yes and No between solutions."""
-    head = model.get_output_embeddings()
-    exact: Tensor = head.weight[list(choices)].float() @ hidden.float()
-    whole: Tensor = head(hidden).float().logsumexp(-1)
-    return exact - whole
+    """Returns the log-probabilities of the choices in float32 from the hidden state [H]."""
+    whole: Tensor = model.get_output_embeddings()(hidden).float().logsumexp(-1)
+    return choice_logits(model, hidden, choices) - whole
 
 
 def _logprobs(model: Any, hidden: Tensor) -> Tensor:

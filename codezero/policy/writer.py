@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import torch
 
-from codezero.config import ModelConfig, RolloutEngine, TrainConfig, TrainMethod
+from codezero.config import LossType, ModelConfig, RewardScale, RolloutEngine, TrainConfig, TrainMethod
 from codezero.errors import ModelError
 from codezero.llm import device as devices
 from codezero.llm.load import LoadedModel, load_model
@@ -40,9 +40,12 @@ class AdapterSettings(Protocol):
 
 
 def train_config(config: AdapterSettings) -> TrainConfig:
-    """Returns the settings of the learner."""
+    """Returns the settings of the learner. Rewards are centred and not divided by their deviation: in a group of equal
+    answers but one, a small difference would count like right against wrong."""
     return TrainConfig(
         method=TrainMethod.lora,
+        loss_type=LossType.dr_grpo,
+        scale_rewards=RewardScale.none,
         lora_learning_rate=config.learning_rate,
         lora_r=config.lora_r,
         lora_alpha=2 * config.lora_r,

@@ -23,6 +23,7 @@ from codezero.proposals import BatchReport, Proposal, WriterReport
 from codezero.proposer.checker import Checker
 from codezero.proposer.difficulty import Difficulty
 from codezero.proposer.feedback import FeedbackBook
+from codezero.proposer.jobs import UNCHECKED
 from codezero.proposer.learn import ProposalLearner, Sample
 from codezero.proposer.write import Draft, Writer
 from codezero.proposer.written_tests import WrittenTests
@@ -73,7 +74,10 @@ def run_batch(number: int, stages: ProposerStages, size: int, patience_s: float)
             stages.solvers.publish(valid)
     with clock.stage("listen"):
         if stages.learner is not None:
-            stages.learner.keep([_sample(draft, found) for draft, found in checked if draft.tokens is not None])
+            judged_drafts = [
+                (draft, found) for draft, found in checked if draft.tokens is not None and found != UNCHECKED
+            ]
+            stages.learner.keep([_sample(draft, found) for draft, found in judged_drafts])
         _listen(stages, [proposal.proposal_id for proposal in valid], patience_s)
         judged = stages.feedback.close()
         stages.difficulty.observe(judged)

@@ -16,6 +16,9 @@ WHY_NOT = Job("why_not", tuple[str, str], str)
 SETTLE = Job("settle", tuple[str, str], tuple[str, str | None])
 """Asks for the tests to publish, given solution and tests, or the reason why they are not published."""
 
+UNCHECKED = "unchecked"
+"""The reason for a problem whose check failed by no fault of its own, which earns nothing and loses nothing."""
+
 
 def why_not(workers: Workers, question: str, tests: str) -> str | None:
     """Returns why a problem is unfit, as the word that reports count it by; None if it is fit. Raises WorkerError."""
@@ -40,4 +43,4 @@ def unvouched(cases: Sequence[CaseResult]) -> str | None:
 
 def _unchecked(death: Death) -> str:
     """Returns the reason for a problem that could not be checked: `hostile` if it ended the worker itself."""
-    return "hostile" if death.by_itself else "unchecked"
+    return "hostile" if death.by_itself else UNCHECKED

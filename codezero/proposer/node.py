@@ -44,6 +44,10 @@ from codezero.workers import Workers
 
 logger = logging.getLogger(__name__)
 
+UNTRAINED = -1
+"""The policy version of what a run without training saves: no weights of a run that trains are linked to it."""
+TAIL_BYTES = 1 << 22
+"""The end of `--out` that can hold the problems of the last batch."""
 MAX_SHOWN_AGAIN = 32
 """The number of own proposals that a restarted proposer publishes again and takes feedback on."""
 
@@ -180,7 +184,7 @@ class ProposerNode:
         return found.round
 
     def _save(self, report: BatchReport) -> None:
-        (engine, learner), version = self._learnt, 0
+        (engine, learner), version = self._learnt, UNTRAINED
         if self._learner is not None and self._engine is not None:
             engine, learner = writer.saved(self._engine), self._learner.state_dict()
             version = self._engine.policy_version
@@ -218,6 +222,10 @@ def _append(path: Path, proposals: Sequence[Proposal]) -> None:
     ]
     do = "free space or give another --out"
     with told_as(StateError, f"cannot write {path}", do):
-        has = path.read_bytes() if path.exists() else b""
+        has = b""
+        if path.exists():
+            with path.open("rb") as file:
+                file.seek(max(0, path.stat().st_size - TAIL_BYTES))
+                has = file.read()
         new = [line for line in lines if f'"id": "{line["id"]}"'.encode() not in has]
         append(path, "".join(json.dumps(line) + "\n" for line in new).encode(), sync=True)

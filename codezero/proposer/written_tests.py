@@ -134,17 +134,23 @@ class WrittenTests:
         its own, since solvers are shown it and attempts were, then discriminating ones, then others."""
         own = proposal.tests.split("\n")
         ranked = sorted(valid, key=lambda case: not valid[case].discriminates)
+        left = list(dict.fromkeys((own[0], *ranked, *own)))
         tests: list[str] = []
         inputs: set[int] = set()
-        for test in dict.fromkeys((own[0], *ranked, *own)):
-            number = valid[test].input if test in valid else None
-            if len(tests) == MAX_TESTS or number in inputs:
-                continue
-            if jobs.why_not(self._workers, proposal.question, "\n".join((*tests, test))) is None:
-                tests.append(test)
-                if number is not None:
-                    inputs.add(number)
+        while left and len(tests) < MAX_TESTS:
+            left = [one for one in left if one not in valid or valid[one].input not in inputs]
+            test = next((one for one in left if self._fit(proposal.question, [*tests, one])), None)
+            if test is None:
+                break
+            # The others are asked again: two with one result are refused until a test has another.
+            tests.append(test)
+            left.remove(test)
+            if test in valid:
+                inputs.add(valid[test].input)
         return tests
+
+    def _fit(self, question: str, tests: Sequence[str]) -> bool:
+        return jobs.why_not(self._workers, question, "\n".join(tests)) is None
 
     def state_dict(self) -> dict[str, Any]:
         return {"solver": self._solver.state_dict(), "writer": self._writer.state_dict()}

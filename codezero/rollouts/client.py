@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
@@ -72,8 +73,8 @@ class RolloutServer:
         """True while `bring` is under way."""
         self.sent_bytes = 0
         """The bytes of weights that it was sent."""
-        self._names: set[str] = set()
-        """The names of the weights that it was sent."""
+        self._names = deque[str](maxlen=8)
+        """The names of the latest weights that it was sent."""
         self._is_shared = False
         """True once it had weights that others have sent."""
 
@@ -126,7 +127,7 @@ class RolloutServer:
     def _sent(self, name: str, file: BinaryIO, in_place_of: str) -> str:
         """Sends a file of weights, and closes it. Returns what the server has then: the version `name`, or the empty
         name if it needs all weights."""
-        self._names.add(name)
+        self._names.append(name)
         with file:
             size = file.seek(0, 2)
             file.seek(0)

@@ -211,6 +211,8 @@ class Informative:
         self._candidates = Candidates(source.name, seed, SIZE)
         self._saved: Mapping[str, Any] | None = None
         """The saved candidates until they are restored: their tasks may have to be read from a hub."""
+        self._late: list[list[ScoredGroup]] = []
+        """The groups of the rounds that have ended until then."""
 
     @property
     def promise(self) -> float:
@@ -241,11 +243,16 @@ class Informative:
         for problem in kept:
             self._withheld.keep_drawn(problem)
         self._candidates.load_state_dict(state, [problem.task for problem in kept])
-        self._saved = None
+        for groups in self._late:
+            self._candidates.note(groups)
+        self._saved, self._late = None, []
 
     def note(self, groups: Iterable[ScoredGroup]) -> None:
         """Counts all groups of a round that has ended."""
-        self._candidates.note(groups)
+        if self._saved is None:
+            self._candidates.note(groups)
+        else:
+            self._late.append([one for one in groups if id_of(one.group.task) in self._saved["asked"]])
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the state of the source, with that of the candidates."""
@@ -256,6 +263,7 @@ class Informative:
         """Continues where `state` was taken, even one without candidates."""
         self._source.load_state_dict(state)
         self._candidates, self._saved = Candidates(self.name, self._seed, SIZE), state.get("candidates")
+        self._late = []
 
 
 def _posterior(row: Mapping[str, Any]) -> Posterior:

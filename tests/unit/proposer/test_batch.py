@@ -11,6 +11,7 @@ from codezero.proposer.checker import Checker
 from codezero.proposer.difficulty import TargetPolicy
 from codezero.proposer.duplicates import Seen
 from codezero.proposer.feedback import FeedbackBook
+from codezero.proposer.jobs import UNCHECKED
 from codezero.proposer.learn import Lesson
 from codezero.proposer.write import Draft
 from codezero.reports import SkipReason, UpdateReport
@@ -152,6 +153,16 @@ def test_the_learner_gets_valid_and_rejected_drafts_and_the_judgements():
     assert [sample.proposal_id for sample in learner.kept] == [proposal.proposal_id, None]
     assert [(one.proposal_id, one.success) for one in learner.judged] == [(proposal.proposal_id, 0.5)]
     assert (report.skipped, report.loss) == ("no scored groups", None)
+
+
+def test_a_draft_whose_check_failed_by_no_fault_of_its_own_earns_nothing(monkeypatch):
+    learner = Learner()
+    parts = stages(Writer(draft(), draft(readable=False)), Solvers(), learner=learner)
+    check = parts.checker.check
+    monkeypatch.setattr(parts.checker, "check", lambda one: UNCHECKED if one.answer else check(one))
+    report, _ = run_batch(1, parts, 2, patience_s=0.0)
+    assert report.rejected[UNCHECKED] == 1
+    assert [sample.proposal_id for sample in learner.kept] == [None]
 
 
 def test_what_a_test_writer_gives_is_published_and_learnt_from():

@@ -105,6 +105,15 @@ def test_cases_that_no_attempt_fails_fill_what_is_left(workers):
     assert counts(report) == (1, 2, 2, 1, 0)
 
 
+def test_tests_with_the_result_of_the_first_come_in_once_another_result_has(workers):
+    problem = proposal(tests="assert f(2) == True\nassert f(3) == False")
+    answers = [("assert f(0) == True", "assert f(-4) == True")]
+    even, positive = "def f(x): return x % 2 == 0", "def f(x): return x > 0 and x % 2 == 0"
+    tests, report = given(workers, [positive], answers, problem, even)
+    assert tests == ["assert f(2) == True", "assert f(3) == False", "assert f(0) == True", "assert f(-4) == True"]
+    assert report.num_with_one == 1
+
+
 def test_a_problem_that_no_attempt_fails_is_published_and_counted(workers):
     tests, report = given(workers, [SOLUTION, "def f(n): return 1 + n"], [("assert f(5) == 6", "assert f(-3) == 3")])
     assert tests == [OWN[0], "assert f(5) == 6", OWN[1]]

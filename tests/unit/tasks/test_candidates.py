@@ -31,13 +31,17 @@ def informative(count: int = 40, seed: int = 0, level=lambda i: None) -> Mixture
     return Mixture([Share(source=Informative(ListSource("a", tasks, seed), seed, Withheld()), weight=1.0)], seed)
 
 
-def play(mixture, rounds: int, rate=lambda i: RATES[i % 4], num_tasks: int = 2, start: int = 0):
-    """Rounds in which a task's attempts succeed with its rate; returns the numbers of the tasks drawn."""
+def play(
+    mixture, rounds: int, rate=lambda i: RATES[i % 4], num_tasks: int = 2, start: int = 0, is_solved=lambda i: True
+):
+    """Rounds in which a task's attempts succeed with its rate, if it is solved at all; returns the numbers of the tasks
+    drawn."""
     drawn = []
     for number in range(start, start + rounds):
         tasks = mixture.draw(num_tasks)
         rng = random.Random(number)
-        mixture.note([group(one, sum(rng.random() < rate(number_of(one)) for _ in range(4))) for one in tasks])
+        solved = [one for one in tasks if is_solved(number_of(one))]
+        mixture.note([group(one, sum(rng.random() < rate(number_of(one)) for _ in range(4))) for one in solved])
         drawn += [number_of(one) for one in tasks]
     return drawn
 
@@ -118,6 +122,22 @@ def test_a_resumed_node_draws_from_each_source_as_an_unkilled_one_would(position
     play(killed, position, too_hard)
     resumed.load_state_dict(json.loads(json.dumps(killed.state_dict())))
     assert play(resumed, 60 - position, too_hard, start=position) == expected[2 * position :]
+
+
+def test_tasks_without_a_group_age_also_until_a_resumed_source_is_drawn_from():
+    def fits(number: int) -> bool:
+        return number % 3 != 0
+
+    whole, resumed = two_sources(), two_sources()
+    expected = play(whole, 60, too_hard, is_solved=fits)
+    drawn = []
+    for number in range(60):
+        drawn += play(resumed, 1, too_hard, start=number, is_solved=fits)
+        state = json.loads(json.dumps(resumed.state_dict()))
+        if number % 4 == 3:  # between, a source may not have been drawn from
+            resumed = two_sources()
+            resumed.load_state_dict(state)
+    assert drawn == expected
 
 
 def streamed(withheld: Withheld) -> Mixture:
