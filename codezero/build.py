@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from codezero.network.join import Membership, join
 from codezero.observe.status import STOPPED, StatusFile, new_status
 from codezero.observe.trackers.threads import TrackerThreads
 from codezero.observe.tracking import trackers
+from codezero.publish.tokens import forget_secrets
 from codezero.runtime import logs, state, system_info
 from codezero.runtime.console import Console
 from codezero.runtime.stop import stop_on_signals
@@ -84,6 +86,7 @@ def begin(config: NodeConfig, role: str, console: Console, stack: ExitStack) -> 
 def run(config: NodeConfig, role: str, make: Callable[[CommonParts], RunningNode]) -> int:
     """Runs the node that `make` returns until it is done or a signal stops it, and returns the exit code. Raises
     CodezeroError: it cannot start or continue."""
+    forget_secrets(os.environ)
     console = Console()
     view = NodeView(console, config.tracking.view)
     with stop_on_signals(view.leave) as unhurried, ExitStack() as stack:

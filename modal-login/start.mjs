@@ -17,8 +17,11 @@ if (existsSync(file)) {
 process.env.DATA_DIR = resolve(root, process.env.DATA_DIR || "temp-data");
 process.env.PORT ||= process.env.CODEZERO_SIGN_IN_PORT || "3000";
 const host = process.env.HOST || "127.0.0.1";
-const name = ["127.0.0.1", "0.0.0.0", "::"].includes(host) ? "localhost" : host.includes(":") ? `[${host}]` : host;
-const place = `http://${name}:${process.env.PORT}`;
+const bracketed = host.includes(":") ? `[${host}]` : host;
+const isHere = ["127.0.0.1", "0.0.0.0", "::"].includes(host);
+// A browser keeps passkeys for names. The token goes to the number: the name may be ::1, where other users can listen.
+const place = `http://${isHere ? "localhost" : bracketed}:${process.env.PORT}`;
+const api = `http://${isHere ? "127.0.0.1" : bracketed}:${process.env.PORT}`;
 if (process.argv[2] === "address") {
   console.log(await address());
   process.exit();
@@ -39,7 +42,7 @@ process.env.HOSTNAME = host;
 await import(pathToFileURL(server).href);
 // Not where it may be a log: whoever has the address first is let in.
 if (process.stdout.isTTY) {
-  while (!(await fetch(`${place}/api/health`).catch(() => undefined))) await new Promise((resolve) => setTimeout(resolve, 100));
+  while (!(await fetch(`${api}/api/health`).catch(() => undefined))) await new Promise((resolve) => setTimeout(resolve, 100));
   console.log(`sign in at ${await address()}`);
 } else {
   console.log(`sign in at ${place}, with a ticket: node start.mjs address`);
@@ -51,8 +54,8 @@ async function address() {
   if (!existsSync(file)) fail(`there is no ${file}: start the app first, or set DATA_DIR to that of the running one`);
   const token = readFileSync(file, "utf8").trim();
   const asked = { method: "POST", headers: { authorization: `Bearer ${token}` } };
-  const reply = await fetch(`${place}/api/ticket`, asked).catch(() => undefined);
-  if (!reply?.ok) fail(`no app of this folder answers at ${place}`);
+  const reply = await fetch(`${api}/api/ticket`, asked).catch(() => undefined);
+  if (!reply?.ok) fail(`no app of this folder answers at ${api}`);
   return `${place}/?ticket=${(await reply.json()).ticket}`;
 }
 

@@ -87,9 +87,13 @@ set_up_venv() {
     return
   fi
   if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
+    # One that somebody else has made, such as uv, which leaves pip out, is not deleted.
+    [ ! -e .venv ] || [ -e .venv/installed ] || [ -e .venv/made-by-setup ] ||
+      fail ".venv is another program's and has no pip: move it away, or install there and name it as CODEZERO_VENV=$PWD/.venv"
     python=$(find_python)
     echo "setting up .venv with $("$python" -V); this happens once" >&2
     rm -rf .venv
+    mkdir .venv && touch .venv/made-by-setup
     "$python" -m venv .venv || fail "$python cannot make a virtual environment: install its venv package (python3-venv)"
   fi
   echo "installing packages: 0.5 GB to download (3 GB with CUDA), a few minutes, at 1 MB/s ten" >&2

@@ -26,6 +26,7 @@ from codezero.config.solver import (
     Transfer,
 )
 from codezero.config.swarm import (
+    PASSPHRASE_ENV,
     LedgerConfig,
     LedgerKind,
     Network,
@@ -41,6 +42,7 @@ from codezero.config.training import Importance, LossType, Moments, RewardScale,
 from codezero.config.verifier import VerifierConfig
 
 __all__ = [
+    "PASSPHRASE_ENV",
     "Backend",
     "BuiltinConfig",
     "DatasetConfig",
@@ -118,6 +120,7 @@ class NodeConfig:
 
     def __post_init__(self) -> None:
         require(self.seed >= 0, "seed", self.seed, "use 0 or more")
+        require(self.state_dir != "", "state_dir", "''", "use state, or . for the current folder")
         require(self.save_every_s >= 0, "save_every_s", self.save_every_s, "use 0 to save every round")
         require(self.rounds >= 0, "rounds", self.rounds, "use 0 to run until stopped")
         full = self.rollout.engine is RolloutEngine.llama_cpp and self.train.method is TrainMethod.full

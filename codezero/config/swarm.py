@@ -96,6 +96,9 @@ class SwarmConfig:
     def __post_init__(self) -> None:
         require(self.num_local >= 0, "swarm.num_local", self.num_local, "use 0 to choose by memory")
         require(self.num_external >= 0, "swarm.num_external", self.num_external, "use 0 to train alone")
+        joins = self.network is not Network.none
+        fix = "without a network nothing is joined: use swarm=native too"
+        require(joins or not self.bootnodes, "swarm.bootnodes", self.bootnodes, fix)
         named = self.name.isprintable() and 1 <= len(self.name) <= 64
         require(named, "swarm.name", repr(self.name), "use 1 to 64 printable characters")
         has_use = self.pool == 0 or self.num_external > 0
@@ -112,6 +115,9 @@ class SwarmConfig:
                 require(address.startswith("/"), f"swarm.{key}", address, "write it as /ip4/203.0.113.7/tcp/4001")
         for address in self.bootnodes:
             require("/p2p/" in address, "swarm.bootnodes", address, "end it with /p2p/ and the peer id")
+
+
+PASSPHRASE_ENV = "CODEZERO_WALLET_PASSPHRASE"
 
 
 class LedgerKind(Enum):
@@ -141,7 +147,7 @@ class LedgerConfig:
     passphrase_file: str | None = None
     """File with the keystore's passphrase; null takes CODEZERO_WALLET_PASSPHRASE, else asks."""
     proxy_url: str = ""
-    """URL of the sign-in app for modal, such as http://localhost:3000."""
+    """URL of the sign-in app for modal, such as http://127.0.0.1:3000."""
     org_id: str = ""
     """Id of the signed-in user for modal; empty takes the only one in login_dir."""
     account_address: str = ""
@@ -178,7 +184,7 @@ class LedgerConfig:
             require(given, "ledger.contract_address", address or "''", "give the coordinator: 0x and 40 hex digits")
         if self.kind is LedgerKind.modal:
             plain = self.proxy_url != "" and "?" not in self.proxy_url
-            require(plain, "ledger.proxy_url", self.proxy_url or "''", "give the app, such as http://localhost:3000")
+            require(plain, "ledger.proxy_url", self.proxy_url or "''", "give the app, such as http://127.0.0.1:3000")
         require(self.chain_id >= 1, "ledger.chain_id", self.chain_id, "use the id that the RPC's chain has")
         require(self.max_fee_gwei > 0, "ledger.max_fee_gwei", self.max_fee_gwei, "use a price such as 100")
         for key in ("round_s", "submit_period_s", "submit_threshold", "warn_below_eth", "patience_s"):

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from codezero.config import LedgerConfig, LedgerKind, checkout
+from codezero.config import PASSPHRASE_ENV, LedgerConfig, LedgerKind, checkout
 from codezero.config.multiaddr import is_loopback
 from codezero.doctor import identity as keys
 from codezero.doctor import reach, swarm
@@ -18,7 +18,6 @@ from codezero.doctor.case import Case
 from codezero.doctor.finding import Finding, error, info, ok, refusal, warning
 from codezero.errors import ConfigError, LedgerError
 from codezero.identity.names import animal_name
-from codezero.ledger.keystore import PASSPHRASE_ENV
 from codezero.runtime.amounts import span
 
 _NOBODY = "0x" + "00" * 20

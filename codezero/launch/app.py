@@ -14,6 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -21,7 +22,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from codezero.errors import ConfigError, LedgerError
+from codezero.errors import CodezeroError, ConfigError, LedgerError
 from codezero.launch import ends_with_parent, nodejs
 from codezero.launch.nodejs import NodeJs
 from codezero.ledger.modal import credentials
@@ -34,10 +35,15 @@ LASTS_S = 60.0
 """Seconds after which an app that was started again is taken for one that works."""
 BUILD_S = 1800.0
 """Seconds that npm may take to install or to build."""
+BORROWED_S = 5.0
+"""Seconds between two looks at an app that another node has started."""
 _ANSWER_S = 10.0
 _MAX_ANSWER = 64 * 1024
 _BUILDING = ".building"
 """The name of a file that exists while the app is built, and after a build that was interrupted."""
+HOST = "127.0.0.1"
+"""The address on which the app listens."""
+_ANOTHER_PORT = "stop that, or give this sign-in app another port with --port-sign-in or CODEZERO_SIGN_IN_PORT"
 _NOT_SOURCES = ("node_modules", ".next", "temp-data", "tests", "screenshots", "next-env.d.ts", "sign-in.env")
 
 
@@ -53,7 +59,13 @@ class AppPlace:
 
     @property
     def url(self) -> str:
+        """The URL for browsers, which keep passkeys for names and not for numbers."""
         return f"http://localhost:{self.port}"
+
+    @property
+    def api_url(self) -> str:
+        """The URL for programs. They send a token, and by its name the machine may be ::1, where others can listen."""
+        return f"http://{HOST}:{self.port}"
 
     @property
     def login_dir(self) -> Path:
@@ -62,7 +74,7 @@ class AppPlace:
 
 class SignInApp:
     """A context manager that runs the app. An app that ends by itself is started again; one that already runs for
-    another node is used, and left running."""
+    another node is used, and left running, and one of its own takes its place when it ends."""
 
     def __init__(self, place: AppPlace, environment: Mapping[str, str], console: Console) -> None:
         self.place, self._environment, self._console = place, dict(environment), console
@@ -73,16 +85,17 @@ class SignInApp:
     def __enter__(self) -> SignInApp:
         """Raises ConfigError or LedgerError: the app cannot be built or started, or another program has its port."""
         if self.health() is not None:
+            self._require_own()
             self._console.line(f"sign-in: the app already runs at {self.place.url}")
-            return self
-        self._require_free_port()
-        self._command = self._built()
-        try:
-            self._start()
-            self._wait_until_ready()
-        except BaseException:
-            self._end()
-            raise
+        else:
+            self._require_free_port()
+            self._command = self._built()
+            try:
+                self._start()
+                self._wait_until_ready()
+            except BaseException:
+                self._end()
+                raise
         self._watcher = threading.Thread(target=self._watch, name="sign-in app", daemon=True)
         self._watcher.start()
         return self
@@ -122,7 +135,7 @@ class SignInApp:
 
     def _ask(self, method: str, path: str, headers: Mapping[str, str] | None = None) -> tuple[int, bytes] | None:
         """Returns status and beginning of the body, or None if there is no answer in time. Uses no proxy."""
-        connection = http.client.HTTPConnection("localhost", self.place.port, timeout=_ANSWER_S)
+        connection = http.client.HTTPConnection(HOST, self.place.port, timeout=_ANSWER_S)
         try:
             connection.request(method, path, headers=dict(headers or {}))
             response = connection.getresponse()
@@ -132,18 +145,21 @@ class SignInApp:
         finally:
             connection.close()
 
+    def _require_own(self) -> None:
+        """Raises ConfigError: the app that runs belongs to another folder or user, so it does not know the token."""
+        answer = self._ask("GET", "/api/get-api-key-status?orgId=", credentials(self.place.login_dir))
+        if answer is not None and answer[0] == HTTPStatus.FORBIDDEN:
+            raise ConfigError(f"port {self.place.port} is the sign-in app of another folder or user: {_ANOTHER_PORT}")
+
     def _require_free_port(self) -> None:
-        for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+        for family, host in ((socket.AF_INET, HOST), (socket.AF_INET6, "::1")):
             with suppress(OSError), socket.socket(family) as probe:
                 probe.settimeout(2)
                 if probe.connect_ex((host, self.place.port)) == 0:
                     raise self._foreign()
 
     def _foreign(self) -> ConfigError:
-        return ConfigError(
-            f"port {self.place.port} is another program's: stop that, or give the sign-in app another port with "
-            "--port-sign-in or CODEZERO_SIGN_IN_PORT"
-        )
+        return ConfigError(f"port {self.place.port} is another program's: {_ANOTHER_PORT}")
 
     def _built(self) -> list[str]:
         """Installs and builds what is missing or older than the app's sources; returns the command that starts the app.
@@ -219,9 +235,11 @@ class SignInApp:
 
     def _watch(self) -> None:
         pause_s, started_s = 1.0, time.monotonic()
-        while not self._is_closing.wait(pause_s):
-            assert self._process is not None
+        while not self._is_closing.wait(pause_s if self._process else BORROWED_S):
             rotation.cut(self.place.log)
+            if self._process is None:
+                self._replace_borrowed()
+                continue
             if self._process.poll() is None:
                 if time.monotonic() - started_s > LASTS_S:
                     pause_s = 1.0
@@ -229,6 +247,14 @@ class SignInApp:
             self._console.line(f"sign-in: the app ended and is started again; see the end of {self.place.log}")
             pause_s, started_s = min(2 * pause_s, 60.0), time.monotonic()
             with suppress(OSError):
+                self._start()
+
+    def _replace_borrowed(self) -> None:
+        """Starts an app where that of another node has ended."""
+        with suppress(OSError, CodezeroError):  # tried again, as what is wrong may pass
+            if self.health() is None:
+                self._console.line("sign-in: the app of another node has ended; this one starts its own")
+                self._command = self._built()
                 self._start()
 
     def _end(self) -> None:

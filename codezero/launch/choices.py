@@ -173,7 +173,8 @@ class _Chooser:
                 return found
         if not self._terminal.interactive or self._options.assume_defaults:
             raise ConfigError(f"--push needs a token of the Hugging Face hub that may write: set {PUSH_ENV}")
-        found = self._terminal.secret("token of the hub, one that may write (not shown; Enter to push nothing): ")
+        question = "token of the hub, one that may write (not shown; Enter to push nothing): "
+        found = self._terminal.secret(question).strip()
         if not found:
             self._terminal.console.line("nothing is pushed")
         return found

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from codezero.config import LedgerKind, NodeConfig
+from codezero.config import PASSPHRASE_ENV, LedgerKind, NodeConfig
 from codezero.config.load import explain, load_config
 from codezero.config.swarm_file import quoted
 from codezero.errors import ConfigError
@@ -30,7 +30,8 @@ from codezero.launch.terminal import NotAnswered, Terminal
 from codezero.launch.up import up
 from codezero.ledger import keystore
 from codezero.ledger.faults import WalletError
-from codezero.publish.tokens import PUSH_ENV, TOKEN_ENVS
+from codezero.observe.trackers import wandb
+from codezero.publish.tokens import DOWNLOAD_ENVS, OF_SOLVERS, PUSH_ENV
 from codezero.runtime.console import Console
 from codezero.views.terminal.screen import in_foreground
 
@@ -38,6 +39,8 @@ LEFT = 130
 """The exit code of a start that the user left with Ctrl-C before anything ran, by the shells' convention."""
 ORG_ENV, PORT_ENV = "ORG_ID", "CODEZERO_SIGN_IN_PORT"
 _APP = Path("modal-login")
+_SECRETS = (*OF_SOLVERS, *DOWNLOAD_ENVS, wandb.KEY_ENV)
+"""The environment variables with secrets that nodes alone need."""
 _TRIES = 3
 """The number of attempts at the wallet's passphrase."""
 
@@ -94,16 +97,18 @@ def _start(
     terminal: Terminal,
     console: LoggedConsole,
 ) -> int:
-    # Only nodes get the tokens: not the app, npm, pip, or a browser that is opened from here.
-    others = {name: value for name, value in environment.items() if name != PUSH_ENV}
-    token = {PUSH_ENV: chosen.token} if chosen.token else {}
-    for name in TOKEN_ENVS:
+    # Only nodes get secrets: not the app, npm, pip, or a browser that is opened from here.
+    others = {name: value for name, value in environment.items() if name not in OF_SOLVERS}
+    secrets = {PUSH_ENV: chosen.token} if chosen.token else {}
+    if PASSPHRASE_ENV in environment:
+        secrets[PASSPHRASE_ENV] = environment[PASSPHRASE_ENV]
+    for name in _SECRETS:
         os.environ.pop(name, None)
     if chosen.way is Way.OWN:
         config = _of_own_swarm(options, chosen)[1]
         console.log_to(options.own.folder)
-        is_wallet = config.ledger.kind is LedgerKind.wallet
-        secrets = {**token, **(_unlocked(config, environment, terminal) if is_wallet else {})}
+        if config.ledger.kind is LedgerKind.wallet:
+            secrets |= _unlocked(config, environment, terminal)
         return up(replace(options.own, settings=chosen.settings, environment=others, node_environment=secrets))
     with ExitStack() as stack:
         settings = list(chosen.settings)
@@ -117,13 +122,13 @@ def _start(
             console.line(f"{setting}, as GPUs of 40 GiB allow or the state was begun; MODEL_NAME chooses another")
             settings.append(setting)
         if _needs_app(chosen, config):
-            for_app = {name: value for name, value in others.items() if name not in TOKEN_ENVS}
+            for_app = {name: value for name, value in others.items() if name not in _SECRETS}
             keys = [keyfile.identity_path(config.swarm.identity_path).absolute()]
             if gpus:
                 folder = options.gpu_folder.absolute()
                 keys = [folder / f"gpu-{gpu.number}" / "swarm.pem" for gpu in cards.chosen(gpus, config, environment)]
             settings += _sign_in(options, config, {**for_app, "NODE_KEYS": ",".join(map(str, keys))}, console, stack)
-        for_node = {**others, **token}
+        for_node = {**others, **secrets}
         if config.ledger.kind is LedgerKind.wallet:
             for_node |= _unlocked(config, environment, terminal)
         if gpus:
@@ -166,7 +171,7 @@ def _sign_in(
     app = stack.enter_context(SignInApp(place, {**environment, **_for_app(config)}, console))
     wanted = options.org_id or environment.get(ORG_ENV, "") or config.ledger.org_id
     org_id = signed_in(app, environment, console, wanted, options.sign_in_limit_s)
-    found = {"proxy_url": place.url, "org_id": org_id, "login_dir": str(place.login_dir)}
+    found = {"proxy_url": place.api_url, "org_id": org_id, "login_dir": str(place.login_dir)}
     return [f"ledger.{key}={quoted(value)}" for key, value in found.items()]
 
 
@@ -192,7 +197,7 @@ def _unlocked(config: NodeConfig, environment: Mapping[str, str], terminal: Term
     """Returns the environment variable with the wallet's passphrase, which the node itself cannot ask for; empty if
     nobody can be asked or it is configured already. Makes a wallet if there is none. Raises WalletError."""
     path, file = Path(config.ledger.keystore).expanduser(), config.ledger.passphrase_file
-    is_told = file is not None or keystore.PASSPHRASE_ENV in environment
+    is_told = file is not None or PASSPHRASE_ENV in environment
     if not (is_told or terminal.interactive):
         return {}
     if not path.exists():
@@ -200,7 +205,7 @@ def _unlocked(config: NodeConfig, environment: Mapping[str, str], terminal: Term
         passphrase = keystore.passphrase(file, new=True)
         address = keystore.save(keystore.new_key(), path, passphrase)
         terminal.console.line(f"wallet: {address}: send it some test ETH; back up {path} and the passphrase")
-        return {} if is_told else {keystore.PASSPHRASE_ENV: passphrase}
+        return {} if is_told else {PASSPHRASE_ENV: passphrase}
     if is_told:
         return {}
     terminal.console.line(f"wallet: {keystore.address(path)} in {path}")
@@ -213,7 +218,7 @@ def _unlocked(config: NodeConfig, environment: Mapping[str, str], terminal: Term
             if not left:
                 raise
             terminal.console.line(str(error))
-    return {keystore.PASSPHRASE_ENV: passphrase}
+    return {PASSPHRASE_ENV: passphrase}
 
 
 @contextmanager

@@ -51,8 +51,8 @@ class Terminal:
         return self._typed(lambda: input(question)).strip()
 
     def secret(self, question: str) -> str:
-        """Asks like `text`, without showing what is typed."""
-        return self._typed(lambda: getpass.getpass(question)).strip()
+        """Asks for a line and returns it as it was typed, which is not shown: a passphrase may end with a blank."""
+        return self._typed(lambda: getpass.getpass(question))
 
     def _typed(self, read: Callable[[], str]) -> str:
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -31,13 +30,12 @@ MAX_BOOTNODES = 16
 
 def load_key(config: LedgerConfig) -> bytes | None:
     """Returns the account's key, asking for its passphrase if no file or variable has it; None for a ledger without a
-    key. Removes the variable, which child processes would inherit. Raises LedgerError: the keystore does not open."""
+    key. Raises LedgerError: the keystore does not open."""
     if config.kind is not LedgerKind.wallet:
         return None
     from codezero.ledger import keystore
 
     passphrase = keystore.passphrase(config.passphrase_file)
-    os.environ.pop(keystore.PASSPHRASE_ENV, None)
     return keystore.load(Path(config.keystore).expanduser(), passphrase)
 
 

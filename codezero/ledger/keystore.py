@@ -12,7 +12,7 @@ import secrets
 from pathlib import Path
 from typing import Any
 
-from codezero.config import checkout
+from codezero.config import PASSPHRASE_ENV, checkout
 from codezero.errors import IdentityError
 from codezero.identity.backup import MIN_PASSPHRASE, encoded
 from codezero.identity.key import write_new
@@ -20,7 +20,6 @@ from codezero.ledger import ethereum
 from codezero.ledger.contract import checksummed
 from codezero.ledger.faults import WalletError
 
-PASSPHRASE_ENV = "CODEZERO_WALLET_PASSPHRASE"
 SCRYPT_N = 1 << 18
 """The cost of the key derivation, as in geth's standard: 256 MiB and about a second."""
 _MAX_FILE = 1 << 16

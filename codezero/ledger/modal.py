@@ -169,7 +169,7 @@ def session_keys(login_dir: Path) -> dict[str, list[_Key]]:
 def _nobody(path: Path, what: str) -> LedgerError:
     return LedgerError(
         f"nobody has signed in: {path} {what}; sign in first, in a browser at ledger.proxy_url (as shipped "
-        "http://localhost:3000), or give ledger.login_dir, or ledger.org_id and ledger.account_address"
+        "http://localhost:3000 there), or give ledger.login_dir, or ledger.org_id and ledger.account_address"
     )
 
 

@@ -6,13 +6,15 @@ from collections.abc import MutableMapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from codezero.config import PushConfig
+from codezero.config import PASSPHRASE_ENV, PushConfig
 from codezero.errors import ConfigError
 
 PUSH_ENV = "HUGGINGFACE_ACCESS_TOKEN"
 DOWNLOAD_ENVS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
 """The environment variables that the hub's own library reads."""
 TOKEN_ENVS = (PUSH_ENV, *DOWNLOAD_ENVS)
+OF_SOLVERS = (PUSH_ENV, PASSPHRASE_ENV)
+"""The environment variables with secrets that only solvers need."""
 _MAX_CHARACTERS = 1000
 
 
@@ -48,6 +50,13 @@ def take_tokens(config: PushConfig, environment: MutableMapping[str, str]) -> Hu
     if len(token) > _MAX_CHARACTERS or any(not "!" <= character <= "~" for character in token):
         raise ConfigError(f"{source} holds no token of the hub: it is one word of letters, digits and signs")
     return HubTokens(push=token, download=download)
+
+
+def forget_secrets(environment: MutableMapping[str, str]) -> None:
+    """Removes the secrets that only a solver needs, once it has taken them: programs that it starts would inherit
+    them."""
+    for name in OF_SOLVERS:
+        environment.pop(name, None)
 
 
 def _read(path: Path) -> str:

@@ -11,7 +11,7 @@ import { settings } from "./settings";
 import { findUser, sessionKey, type SessionKey } from "./store";
 
 const POLL_MS = 500;
-/** Then it is replaced. Nodes wait 30 s for an answer, so that they hear of one replacement. */
+/** Then it is replaced. Nodes wait 30 s for an answer: of a replacement they hear when they ask again. */
 const MINED_WITHIN_MS = 20_000;
 const entryPointAbi = parseAbi([
   "event UserOperationRevertReason(bytes32 indexed userOpHash, address indexed sender, uint256 nonce, bytes revertReason)",

@@ -15,6 +15,7 @@ from eth_account import Account
 from starlette.testclient import TestClient
 
 from codezero.cli import main
+from codezero.config import PASSPHRASE_ENV
 from codezero.config.load import CONFIG_DIR_ENV, load_config, scalar
 from codezero.errors import ConfigError
 from codezero.identity import key
@@ -48,7 +49,7 @@ pytestmark = pytest.mark.usefixtures("restored_process")
 def old(tmp_path, monkeypatch):
     """The folder in which everything was made, as the current one."""
     monkeypatch.chdir(unpack(tmp_path))
-    monkeypatch.setenv(keystore.PASSPHRASE_ENV, PASSPHRASE)
+    monkeypatch.setenv(PASSPHRASE_ENV, PASSPHRASE)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # where a live key is locked, maybe by another run of this
     return tmp_path
 
@@ -116,7 +117,7 @@ def test_rewards_that_waited_for_the_chain_reach_it_once(old, monkeypatch, capsy
             return points, client.read(contract, "getVoterVoteCount(string)", PEER)
 
         def start(*rounds):
-            monkeypatch.setenv(keystore.PASSPHRASE_ENV, PASSPHRASE)
+            monkeypatch.setenv(PASSPHRASE_ENV, PASSPHRASE)
             with ExitStack() as stack:
                 ledger = make_ledger(
                     config, load_key(config.ledger), Path("lora/state"), PEER, Console(io.StringIO()), stack

@@ -68,6 +68,17 @@ def test_without_an_index_the_script_says_what_to_do(pip_install, wanted):
     assert "check the connection (the CPU build is at https://download.pytorch.org/whl/cpu)" in ended.stderr
 
 
+def test_a_virtual_environment_without_pip_that_somebody_else_made_is_kept(tmp_path):
+    (tmp_path / ".venv" / "lib").mkdir(parents=True)  # as `uv venv` makes it
+    for name in ("pyproject.toml", "scripts/constraints.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    command = f"set -euo pipefail; source {ROOT}/scripts/setup.sh; set_up_venv"
+    ended = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, (tmp_path / ".venv" / "lib").is_dir()) == (1, True)
+    assert ".venv is another program's and has no pip: move it away" in ended.stderr
+
+
 GPUS = "for gpu in 0 1 2 3 4 5 6 7; do printf 'GPU %s: NVIDIA H100\\n' $gpu; sleep 0.05; done"
 CUDA, CPU = "torch==2.13.0,!=2.13.0+cpu", "torch==2.13.0+cpu"
 

@@ -18,7 +18,7 @@ from codezero.launch.app import AppPlace, SignInApp
 from codezero.launch.session import signed_in, users
 from codezero.runtime import rotation
 from codezero.runtime.console import Console
-from tests.processes import is_alive, wait_until_gone
+from tests.processes import is_alive, wait_until, wait_until_gone
 from tests.unit.launch.login_app import ORG_ID, OTHER, LoginApp
 
 
@@ -194,6 +194,27 @@ def test_an_app_that_runs_already_is_used_and_left_running(login):
         assert shown.getvalue() == f"sign-in: the app already runs at http://localhost:{login.port}\n"
         assert is_alive(pid)
     assert not is_alive(pid)
+
+
+def test_one_takes_the_place_of_an_app_whose_node_has_ended(login, monkeypatch):
+    monkeypatch.setattr(apps, "BORROWED_S", 0.05)
+    shown = Seen()
+    with contextlib.ExitStack() as second:
+        with sign_in_app(login):
+            first = login.pid()
+            app = second.enter_context(sign_in_app(login, shown))
+        shown.wait_for("the app of another node has ended")
+        wait_until(lambda: app.health() is not None)
+        assert login.pid() != first
+    assert not is_alive(login.pid())
+
+
+def test_the_app_of_another_folder_is_not_taken(login):
+    with sign_in_app(login):
+        (login.folder / "temp-data" / "token").write_text("u" * 43)
+        refused = f"port {login.port} is the sign-in app of another folder or user"
+        with pytest.raises(ConfigError, match=refused), sign_in_app(login):
+            pass
 
 
 def test_an_app_that_ends_is_started_again(login):

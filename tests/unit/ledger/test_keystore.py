@@ -5,6 +5,7 @@ import stat
 import pytest
 
 from codezero.cli import main
+from codezero.config import PASSPHRASE_ENV
 from codezero.ledger import keystore
 from codezero.ledger.ethereum import recursion_limit_kept
 from codezero.ledger.faults import WalletError
@@ -95,19 +96,19 @@ def test_what_is_no_key_is_refused_and_not_shown(text):
 def test_the_passphrase_comes_from_the_file_then_the_environment(tmp_path, monkeypatch):
     file = tmp_path / "passphrase"
     file.write_text("from the file\r\n")
-    monkeypatch.setenv(keystore.PASSPHRASE_ENV, "from the environment")
+    monkeypatch.setenv(PASSPHRASE_ENV, "from the environment")
     assert keystore.passphrase(str(file)) == "from the file"
     assert keystore.passphrase(None) == "from the environment"
-    monkeypatch.delenv(keystore.PASSPHRASE_ENV)
+    monkeypatch.delenv(PASSPHRASE_ENV)
     monkeypatch.setattr("os.isatty", lambda _: False)
-    with pytest.raises(WalletError, match=keystore.PASSPHRASE_ENV):
+    with pytest.raises(WalletError, match=PASSPHRASE_ENV):
         keystore.passphrase(None)
     with pytest.raises(WalletError, match="cannot read the passphrase file"):
         keystore.passphrase(str(tmp_path / "none"))
 
 
 def test_a_new_passphrase_is_asked_for_twice(monkeypatch):
-    monkeypatch.delenv(keystore.PASSPHRASE_ENV, raising=False)
+    monkeypatch.delenv(PASSPHRASE_ENV, raising=False)
     monkeypatch.setattr("os.isatty", lambda _: True)
     typed = iter(["once upon", "once upon", "once upon", "a time"])
     monkeypatch.setattr("getpass.getpass", lambda _: next(typed))
@@ -117,7 +118,7 @@ def test_a_new_passphrase_is_asked_for_twice(monkeypatch):
 
 
 def test_the_commands(path, tmp_path, monkeypatch, capsys, quick, deployed):
-    monkeypatch.setenv(keystore.PASSPHRASE_ENV, PASSPHRASE)
+    monkeypatch.setenv(PASSPHRASE_ENV, PASSPHRASE)
     (tmp_path / "key.txt").write_text(KEY.hex())
     assert main(["wallet", "import", "--keystore", str(path), "--key-file", str(tmp_path / "key.txt")]) == 0
     assert main(["wallet", "address", "--keystore", str(path)]) == 0
