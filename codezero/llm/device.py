@@ -7,6 +7,7 @@ import functools
 import gc
 import logging
 import os
+from pathlib import Path
 
 import torch
 
@@ -18,6 +19,8 @@ logger = logging.getLogger(__name__)
 
 _M_MMAP_THRESHOLD = -3
 """The number of this parameter in glibc's malloc.h."""
+NVIDIA_DRIVER = Path("/proc/driver/nvidia/version")
+"""The file by which Linux tells that NVIDIA's driver is loaded."""
 MMAP_THRESHOLD_BYTES = 128 * 1024
 SHAPES = 128
 """The number of shapes for which compiled matrix products are kept; a decoding step has about ten."""
@@ -34,6 +37,9 @@ def choose_device(wanted: Device) -> torch.device:
         if not torch.backends.mps.is_available():
             raise ConfigError("model.device=mps but this machine has no Apple GPU: use model.device=auto")
         return torch.device("mps")
+    is_hidden = os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1")
+    if wanted is Device.auto and torch.version.cuda and NVIDIA_DRIVER.exists() and not is_hidden:
+        _warn(f"torch {torch.__version__} cannot use this machine's NVIDIA GPU, so the CPU computes: update its driver")
     return torch.device("cpu")
 
 
@@ -51,17 +57,18 @@ def _cuda(required: bool) -> torch.device:
         # 0.5B model on an H200, and of each micro-batch of another length.
         torch.backends.cuda.enable_cudnn_sdp(False)
         return torch.device("cuda")
+    do = "install a torch that has them, or use model.device=cpu"
     message = f"this torch has no kernels for {torch.cuda.get_device_name()} (sm_{major}{minor}; it has {kernels})"
     if required:
-        raise ConfigError(f"{message}: install a torch that has them, or use model.device=cpu")
-    _warn(message)
+        raise ConfigError(f"{message}: {do}")
+    _warn(f"{message}, so the CPU computes: {do}")
     return torch.device("cpu")
 
 
 @functools.cache
 def _warn(message: str) -> None:
     """Warns of a GPU that is not used, once in a process."""
-    logger.warning("%s, so the CPU computes: install a torch that has them, or use model.device=cpu", message)
+    logger.warning("%s", message)
 
 
 def choose_dtype(wanted: Dtype, device: torch.device) -> torch.dtype:

@@ -39,6 +39,23 @@ def test_a_gpu_without_kernels_in_this_torch_is_not_chosen(monkeypatch, caplog, 
             devices.choose_device(Device.cuda)
 
 
+@pytest.mark.parametrize(("hidden", "warns"), [(None, True), ("", False)])
+def test_a_gpu_that_this_torch_cannot_use_is_told(monkeypatch, caplog, tmp_path, hidden, warns):
+    devices._warn.cache_clear()
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    monkeypatch.setattr(devices, "NVIDIA_DRIVER", tmp_path)
+    if hidden is None:
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    else:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
+    assert devices.choose_device(Device.auto) == CPU
+    told = [
+        "cannot use this machine's NVIDIA GPU, so the CPU computes: update its driver" in one for one in caplog.messages
+    ]
+    assert told == [True] * warns
+
+
 @pytest.mark.parametrize(("wanted", "dtype"), [(Dtype.auto, torch.float32), (Dtype.bfloat16, torch.bfloat16)])
 def test_precision_on_a_cpu(wanted, dtype):
     assert devices.choose_dtype(wanted, CPU) is dtype
