@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:  # the outermost boundary: launchers restart after BUG, but 1 says it would fail again
         if isinstance(error, BrokenPipeError) and _output_is_unread():
             return UNREAD
-        traceback.print_exc()
+        print("\n".join(map(printable, traceback.format_exc().splitlines())), file=sys.stderr)
         log_end(error)
         return BUG
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from codezero.cli.options import FOLDERS, Commands, add_command, path, port
+from codezero.cli.options import FOLDERS, Commands, add_command, add_folders, path, port
 
 PORT = 7007
 
@@ -17,8 +17,7 @@ def add_commands(commands: Commands) -> None:
         "while they run or after, and changes nothing. Ctrl-C ends it."
     )
     dashboard = add_command(commands, "dashboard", _dashboard, text, about=about)
-    all_of = f"state or swarm folders (default {', '.join(FOLDERS)})"
-    dashboard.add_argument("folders", nargs="*", type=path, metavar="FOLDER", help=all_of)
+    add_folders(dashboard, "all")
     dashboard.add_argument(
         "--host",
         default="127.0.0.1",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from codezero.cli.options import FOLDERS, Commands, add_command, duration, path
+from codezero.cli.options import FOLDERS, Commands, add_command, add_folders, duration
 
 
 def add_commands(commands: Commands) -> None:
@@ -16,8 +16,7 @@ def add_commands(commands: Commands) -> None:
         "container, not from outside."
     )
     health = add_command(commands, "health", _health, text, about=about)
-    all_of = f"state or swarm folders (default {', '.join(FOLDERS)})"
-    health.add_argument("folders", nargs="*", type=path, metavar="FOLDER", help=all_of)
+    add_folders(health, "all")
     health.add_argument(
         "--within", type=duration, default=duration("1h"), metavar="T", help="such as 30m; default 1h, for slow rounds"
     )

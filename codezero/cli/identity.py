@@ -93,7 +93,7 @@ def _existing_key(options: argparse.Namespace) -> tuple[Path, Identity]:
 
     path = keyfile.identity_path(options.path)
     if not os.path.lexists(path):
-        made_by = f"a first `{checkout.COMMAND} run` or `{checkout.COMMAND} identity import`"
+        made_by = f"a first run in a swarm or `{checkout.COMMAND} identity import`"
         raise IdentityError(f"there is no key {path}: {made_by} makes one")
     return path, identity.load(path)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codezero.cli.options import Commands, add_command, add_folders, duration, path, runs_in
+from codezero.errors import ConfigError
 
 if TYPE_CHECKING:
     from codezero.ledger.leaderboard import Leaderboard, LeaderboardRow
@@ -22,7 +23,7 @@ def add_commands(commands: Commands) -> None:
     )
     text = "show who has earned what in a node's swarm"
     board = add_command(commands, "leaderboard", _leaderboard, text, about=about)
-    add_folders(board)
+    add_folders(board, "the first")
     text = "a ledger that several nodes share (ledger.path=...), in place of the nodes' own"
     board.add_argument("--ledger", type=path, metavar="FILE", help=text)
     board.add_argument("--rpc-url", default="", metavar="URL", help="ask this server, not the node's own")
@@ -39,6 +40,8 @@ def _leaderboard(options: argparse.Namespace) -> int:
 
     most = max(options.top, 0)
     if options.ledger is not None:
+        if options.folders or options.rpc_url or options.offline:
+            raise ConfigError(f"--ledger {options.ledger} is read alone: leave out FOLDER, --rpc-url and --offline")
         board = read_shared(options.ledger, most=most)
     else:
         limit_s = 0.0 if options.offline else options.within

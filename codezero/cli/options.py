@@ -48,9 +48,9 @@ def _add_parser(commands: Commands, name: str, text: str, about: str, examples: 
     return commands.add_parser(name, help=text, description=about, epilog=examples, formatter_class=form)
 
 
-def add_folders(parser: argparse.ArgumentParser) -> None:
-    """Adds the folders of the nodes that a command looks at."""
-    text = f"state or swarm folders (default: of {', '.join(FOLDERS)} the first)"
+def add_folders(parser: argparse.ArgumentParser, default: str) -> None:
+    """Adds the folders of the nodes that a command looks at; `default` says which of the usual ones it takes."""
+    text = f"state or swarm folders (default: {default} of {', '.join(FOLDERS)})"
     parser.add_argument("folders", nargs="*", type=path, metavar="FOLDER", help=text)
 
 

@@ -44,7 +44,8 @@ def add_commands(commands: Commands) -> None:
     fixed = number(int, lambda value: 0 < value <= MAX_PORT, f"a port: use 1 to {MAX_PORT}")
     account.add_argument("--port-sign-in", type=fixed, metavar="P", help="the sign-in app's port (default 3000)")
     text = "how long to wait for somebody to sign in (default 15)"
-    account.add_argument("--sign-in-minutes", type=float, default=15.0, metavar="M", help=text)
+    minutes = number(float, lambda value: 0 < value <= 1440, "a number of minutes up to 1440")
+    account.add_argument("--sign-in-minutes", type=minutes, default=15.0, metavar="M", help=text)
     rest = start.add_argument_group("the node")
     yes_no = argparse.BooleanOptionalAction
     rest.add_argument("--push", action=yes_no, help="push the model to Hugging Face (default no)")

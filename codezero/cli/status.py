@@ -33,7 +33,7 @@ def add_commands(commands: Commands) -> None:
     about = "Shows what nodes do and have earned, from what they leave on disk. They may be running or not."
     text = "show what a node does, what it has earned, and what hinders it"
     status = add_command(commands, "status", _status, text, about=about, examples=_EPILOG)
-    add_folders(status)
+    add_folders(status, "the first")
     how = status.add_mutually_exclusive_group()
     how.add_argument("--json", action="store_true", help="for programs: one JSON document")
     how.add_argument("--watch", action="store_true", help="the terminal view, until q")

@@ -19,6 +19,7 @@ import yaml
 
 from codezero import __version__
 from codezero.config import NodeConfig, checkout, swarm_file
+from codezero.config.check import require
 from codezero.errors import ConfigError
 
 CONFIG_DIR_ENV = "CODEZERO_CONFIG_DIR"
@@ -61,6 +62,8 @@ def load_config(overrides: Sequence[str] = ()) -> NodeConfig:
     except (yaml.YAMLError, OSError, UnicodeDecodeError) as error:
         raise ConfigError(_of_files(error)) from error
     assert isinstance(config, NodeConfig)
+    for key, value in leaves(config).items():
+        require(not isinstance(value, float) or math.isfinite(value), key, value, "use a finite number")
     return config
 
 
@@ -150,6 +153,8 @@ def _one_line(error: Exception) -> str:
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
     lines = [line for line in lines if not line.endswith("raised while composing config:")]  # of a value in a file
     key = next((line.removeprefix("full_key: ") for line in lines if line.startswith("full_key: ")), "")
+    if key and lines[0].endswith("is not a ListConfig, list or tuple."):
+        return f"{key} is a list: write it as '{key}=[A,B]', also with one value"
     return f"{key}: {lines[0]}" if key else lines[0] if lines else type(cause).__name__
 
 

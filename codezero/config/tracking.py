@@ -57,6 +57,7 @@ class TrackingConfig:
         port = self.prometheus_port
         require(0 <= port < 65536, "tracking.prometheus_port", port, "use 1 to 65535, or 0 to serve nothing")
         require(self.prometheus_host != "", "tracking.prometheus_host", "''", "use 127.0.0.1 for this machine only")
+        require(self.log_dir != "", "tracking.log_dir", "''", "use logs, or . for the current folder")
         for key in ("wandb_project", "wandb_entity", "wandb_name"):
             value = getattr(self, key)
             fits = value.isprintable() and len(value) <= 128 and not set(value) & set("/\\#?%:")

@@ -115,6 +115,7 @@ class TrainConfig:
         require(self.beta >= 0, "train.beta", self.beta, "use 0 for no KL penalty")
         require(self.learning_rate > 0, "train.learning_rate", self.learning_rate, "use a positive step such as 1e-6")
         require(self.lora_learning_rate > 0, "train.lora_learning_rate", self.lora_learning_rate, "use 1e-4")
+        require(self.weight_decay >= 0, "train.weight_decay", self.weight_decay, "use 0 for none")
         require(self.max_grad_norm > 0, "train.max_grad_norm", self.max_grad_norm, "use a positive norm such as 1.0")
         require(0 <= self.min_advantage < 1, "train.min_advantage", self.min_advantage, "use a share below 1, or 0")
         require(self.importance_cap >= 1, "train.importance_cap", self.importance_cap, "use 3.0 unless you know better")

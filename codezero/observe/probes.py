@@ -135,11 +135,11 @@ def _early(num_problems: int, passes: Sequence[Pass], done: int, series: ProbeSe
         short = f"a run of fewer than {LEAST_ROUNDS} {series.steps}"
         return f"no probe has ended yet; {short} takes none, nor does probe.share=0."
     if not passes:
-        return f"{done} of {num_problems} problems solved for the first time."
+        return f"{done} of {num_problems} problems tried for the first time; how many are right is told after all."
     start = passes[0]
     return (
         f"{percent(start.sampled)} right at the start (greedy {percent(start.greedy)}), {done} of {num_problems} "
-        "problems solved again."
+        "problems tried again."
     )
 
 

@@ -22,7 +22,7 @@ START_SAMPLES, SAMPLES = 4, 2
 """The numbers of solutions per problem at T=1: before the first round, as the basis of comparison, and later."""
 START_S = 600.0
 """Wall seconds after which the first pass is continued between rounds: on two busy cores it takes an hour. They are not
-counted later, since a model that gets worse in its first two hours would be found out only after them."""
+part of the share, since a model that gets worse in its first two hours would be found out only after them."""
 MOST = 16
 """The most problems of a probe. A stop loses one, and one that does not fit into its time waits whole."""
 LATE = 10
@@ -80,15 +80,15 @@ class Probe:
 
     @property
     def is_due(self) -> bool:
-        """True if the next probe fits into its share of the time since the first pass or, in that pass, into
-        `START_S`."""
+        """True if the next probe fits into its share of the time since the first pass or, in that pass, into `START_S`
+        and the share."""
         late = self.reports[-LATE:]
         if not late:
             return True
         expected_s = len(self._next) * sum(one.seconds for one in late) / sum(len(one.right) for one in late)
         spent_s, wall_s = late[-1].spent_s, self._wall_now_s
         if self._num_done < len(self._problems):
-            return spent_s + expected_s <= max(START_S, self._share * wall_s)
+            return spent_s + expected_s <= START_S + self._share * wall_s
         start = self._start
         return spent_s - start.spent_s + expected_s <= self._share * (wall_s - start.wall_s)
 

@@ -18,6 +18,10 @@ SMALLER = "swarm.num_local=2 train.lora_learning_rate=5e-5"
 """The settings of a node that needs less memory; fewer attempts a round want a lower rate."""
 FEW, FEW_BATCHES = 5, 10
 """The least numbers of rounds and batches before peers' or solvers' silence is called an obstacle."""
+MANY_UNSCORED = 0.1
+"""The share of groups without a verdict from which they are called an obstacle."""
+FULL_DISK = "the disk of its state folder is full or not writable (`df -h`)"
+"""What may have kept a node from writing its status, whatever else has happened to it."""
 DOING = {
     STARTING: "starting",
     WAITING: "waiting for the swarm's next round",
@@ -76,11 +80,12 @@ def presence(status: Status | None, pid: int | None, now_s: float) -> Presence:
         return Presence(state="died", text=f"ended {ago} ago: {status.ended}", do=do)
     if pid is None:
         where = "`sudo dmesg | grep -i oom`" if IS_LINUX else "the app Console"
-        meaning = f"it was killed: because memory ran out ({where} shows it), by hand, or with the machine"
+        killed = f"it was killed: because memory ran out ({where} shows it), by hand, or with the machine"
+        meaning = f"{killed}; or {FULL_DISK}"
         do = f"start it again, it continues where it stopped; if memory is short, {SMALLER} helps"
         return Presence(state="died", text=f"ended {ago} ago without a word", meaning=meaning, do=do)
     if now_s - status.updated_at_s > SILENT_S:
-        meaning = "it hangs, is suspended, or this machine is out of memory or very busy"
+        meaning = f"it hangs, is suspended, or this machine is out of memory or very busy; or {FULL_DISK}"
         ends = f"`kill {pid}` ends it (`kill -9 {pid}` where that does not)"
         do = f"see the end of its log; {ends}, and it continues where it stopped when started again"
         return Presence(state="silent", text=f"no sign of life for {ago}", meaning=meaning, do=do)
@@ -110,8 +115,9 @@ def obstacles(reports: Sequence[RoundReport], status: Status | None) -> list[Obs
     )
     found = _without_updates(recent, "rounds made no update", meaning, do)
     unscored = sum(report.dropped.get("unscored", 0) for report in recent)
-    if unscored:
-        what = f"{unscored} groups of the last {len(recent)} rounds went without a verdict"
+    num_judged = sum(report.num_local_groups + report.num_pooled_groups for report in recent)
+    if unscored > MANY_UNSCORED * num_judged:
+        what = f"{unscored} of {num_judged} groups of the last {len(recent)} rounds went without a verdict"
         meaning = "the evaluator could not be asked, or not tell whether their solutions are right"
         do = "see the warning in logs/swarm.log, which is there where it could not be asked"
         found.append(Obstacle(part="judge", what=what, meaning=meaning, do=do))

@@ -116,7 +116,7 @@ def pass_chart(reports: Sequence[RoundReport], group_size: int, prefix: str = ""
             **smoothed(f"average@{k}", [report.average_at_k for report in reports]),
         },
         f"Share of tasks with at least one right solution among {k}, and share of right solutions. Predicted by "
-        "the evaluator: nothing is run.",
+        "the evaluator, which runs nothing unless evaluator.backend=execution.",
         **SHARE,
     )
 

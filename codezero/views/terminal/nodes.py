@@ -25,7 +25,7 @@ def table(snapshots: Sequence[Snapshot], chosen: int, width: int, height: int) -
     for number, snapshot in list(enumerate(snapshots))[first : first + room]:
         cells = _cells(snapshot)
         text = " ".join(padded(cells[name], room) for name, room, _ in columns)
-        style = BOLD if number == chosen else "" if snapshot.pid is not None else BAD
+        style = BOLD if number == chosen else "" if snapshot.presence().state == "running" else BAD
         lines.append(fit(Text(f"{'▸' if number == chosen else ' '} {text}", style), width))
     return lines
 
@@ -39,8 +39,9 @@ def _cells(snapshot: Snapshot) -> dict[str, str]:
     if status.round is not None:
         cells["round"] = str(status.round)
     cells["who"] = status.animal
-    if snapshot.pid is None:
-        cells["doing"] = safe(snapshot.presence().text)
+    presence = snapshot.presence()
+    if presence.state != "running":
+        cells["doing"] = safe(presence.text)
         return cells
     count = f" {status.done}/{status.total}" if status.total else ""
     cells["doing"] = f"{safe(status.stage)}{count}"

@@ -24,7 +24,7 @@ _HELP = """\
 Reward is the mean over the last round's own solutions, from -1.2 to 1.2; below it are its parts, which add up to it.
 
 pass@k is the share of tasks with at least one right solution of k, average@k the share of right solutions, both as the
-evaluator believes: nothing is run.
+evaluator believes (it runs nothing unless evaluator.backend=execution).
 
 local are groups of own solutions, external those of peers that were trained on, dropped what was left out, and why.
 unverified are solutions for which only tests that their authors were shown speak.

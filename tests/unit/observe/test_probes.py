@@ -81,11 +81,11 @@ def test_the_start_is_in_no_mean_since_no_checkpoint_has_its_weights():
         ([], "Not measured: no probe has ended yet; a run of fewer than 20 rounds takes none, nor does probe.share=0."),
         (
             [probe(0, {"a": 1, "b": 0}, num_problems=5)],
-            "Too early to tell: 2 of 5 problems solved for the first time.",
+            "Too early to tell: 2 of 5 problems tried for the first time; how many are right is told after all.",
         ),
         (
             [probe(0, {"a": 1, "b": 0}), probe(3, {"a": 1})],
-            "Too early to tell: 25.0 % right at the start (greedy 0.0 %), 1 of 2 problems solved again.",
+            "Too early to tell: 25.0 % right at the start (greedy 0.0 %), 1 of 2 problems tried again.",
         ),
     ],
 )
@@ -121,7 +121,10 @@ def test_the_first_probes_of_a_pair_are_shown_before_its_first_batch(tmp_path):
     (run,) = find_runs(tmp_path / "state")
     assert run.learning() is None
     write(tmp_path / "logs", [probe(0, {"a": 1}, num_problems=5)], PAIR)
-    assert run.learning().text == "Too early to tell: 1 of 5 problems solved for the first time."
+    assert (
+        run.learning().text
+        == "Too early to tell: 1 of 5 problems tried for the first time; how many are right is told after all."
+    )
 
 
 @pytest.mark.parametrize(

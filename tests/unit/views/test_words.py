@@ -63,21 +63,23 @@ def test_what_is_in_the_way_is_told_with_what_it_means():
         ledger="the RPC does not answer",
         judge="no answer",
         market="no answer",
-        dropped={"unscored": 3},
+        dropped={"unscored": 30},
     )
     told = [one.what for one in obstacles(reports, status(rss_bytes=12 * 2**30, planned_bytes=10 * 2**30))]
     assert told == [
         "20 of the last 20 rounds made no update, 20 of them: every group has equal rewards",
-        "3 groups of the last 20 rounds went without a verdict",
+        "30 of 80 groups of the last 20 rounds went without a verdict",
         "it uses 12.0 GiB of memory, 10.0 GiB were planned",
         "the RPC does not answer",
-        "none of the last 20 rounds learnt from another node: alone: none of 1 bootnodes answers; dropped: 3 unscored",
+        "none of the last 20 rounds learnt from another node: alone: none of 1 bootnodes answers; dropped: 30 unscored",
         "no answer",
     ]
 
 
 def test_a_healthy_node_has_nothing_in_its_way():
-    assert obstacles([round_report(number, skipped=None) for number in range(1, 21)], status()) == []
+    reports = [round_report(number, skipped=None) for number in range(1, 21)]
+    reports[3] = dataclasses.replace(reports[3], dropped={"unscored": 1})
+    assert obstacles(reports, status()) == []
     assert obstacles([], None) == []
 
 
