@@ -45,8 +45,8 @@ SETTINGS: Mapping[str, Any] = {
     "probe.share": 0,
 }
 VALID = Target(figure="answers whose cases are all valid, of the last quarter", at_least=0.3)
-PARTS, ANSWERS = 4, SETTINGS["verifier.batch_size"] * SETTINGS["verifier.num_generations"]
-"""Parts of a run that are compared; answers of a batch."""
+PARTS = 4
+"""Parts of a run that are compared."""
 
 
 def block(settings: Sequence[str], folder: Path, name: str) -> Counts:
@@ -104,6 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--rate", type=float, default=RATE, metavar="R", help=f"of learning (default {RATE:g})")
     add_mbpp(parser)
     options = parser.parse_args(arguments)
+    num_problems = options.batches * SETTINGS["verifier.batch_size"]  # answers about one are not independent
     name, settings = f"rate-{options.rate:g}", {"verifier.learning_rate": options.rate, **SETTINGS}
     arm = Arm(
         benchmark=BENCHMARK,
@@ -111,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         settings={"mbpp": harness.digest_of(options.mbpp), **settings},
         seed=0,
         pieces=[f"rounds {first + 1}-{first + BLOCK}" for first in range(0, options.batches, BLOCK)],
-        power=[of_shares("answers whose cases are all valid", options.batches * ANSWERS // PARTS, START, "answers")],
+        power=[of_shares("answers whose cases are all valid", num_problems // PARTS, START, "problems")],
         targets=[VALID],
     )
     words = [f"{key}={value}" for key, value in settings.items()]

@@ -21,7 +21,7 @@ from typing import Protocol
 
 from benchmarks import harness
 from benchmarks.harness import Arm, Result
-from benchmarks.power import of_mean
+from benchmarks.power import of_seeds
 from benchmarks.tables import markdown
 from codezero.config import DifficultyPolicy, ProposerConfig
 from codezero.evaluate.intervals import bootstrap
@@ -195,7 +195,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             },
             seed=0,
             pieces=list(made),
-            power=[of_mean("share of groups that teach", options.seeds, SD_OF_SEEDS, "seeds")],
+            power=[of_seeds("share of groups that teach", options.seeds, SD_OF_SEEDS)],
         )
         harness.run(arm, partial(counts, policy, options.batches, options.seeds), options)
     print(table(harness.results("difficulty", options.results)))

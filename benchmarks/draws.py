@@ -27,7 +27,7 @@ from statistics import fmean
 
 from benchmarks import harness
 from benchmarks.harness import Arm, Result, Target
-from benchmarks.power import of_mean
+from benchmarks.power import of_seeds
 from benchmarks.tables import against, markdown
 from codezero.evaluate.intervals import bootstrap
 from codezero.tasks.candidates import EXPLORE, KEEP, MOST, PRIOR, SIZE, TEACHES, Informative, weighted
@@ -203,7 +203,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             },
             seed=FIRST_SEED,
             pieces=[f"{world}, G = {size}" for world in WORLDS for size in SIZES],
-            power=[of_mean("share of mixed groups", options.seeds, SD_OF_SEEDS, "seeds")],
+            power=[of_seeds("share of mixed groups", options.seeds, SD_OF_SEEDS)],
             targets=[TARGET],
         )
         harness.run(arm, partial(counts, name, options.seeds), options)

@@ -5,7 +5,7 @@
 Two copies of a model of 0.4 million parameters, which solves half of the held-out problems of `benchmarks.formulas`
 and writes valid cases for few of them, play `ROUNDS` rounds: one solves problems, the other writes cases about one of
 the solutions to each, right and wrong ones equally often as far as there are both. Rewards of cases, advantages, loss
-and optimizer are the product's; programs are compared exactly, where the product makes dry runs.
+and optimizer are the product's, but all weights learn; programs are compared exactly, where the product makes dry runs.
 
     alone     the solver learns from its attempts
     frozen    it also tries solutions again that cases have refused, shown one that failed; the writer never learns
@@ -29,7 +29,7 @@ import torch
 from benchmarks import arithmetic, formulas, harness
 from benchmarks.formulas import CHARACTERS, MAX_CASES, MAX_PROGRAM, Problem, Program, program_of
 from benchmarks.harness import Arm, Counts, Result
-from benchmarks.power import of_mean
+from benchmarks.power import of_seeds
 from benchmarks.sharing import told
 from benchmarks.small_swarm import make_learner
 from benchmarks.tables import markdown
@@ -272,7 +272,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             settings={**settings, "rounds": options.rounds},
             seed=0,
             pieces=[str(seed) for seed in range(options.seeds)],
-            power=[of_mean("held-out score", options.seeds, SPREAD, "seeds")],
+            power=[of_seeds("held-out score", options.seeds, SPREAD)],
         )
         harness.run(arm, partial(play, name, options.rounds, options.state / BENCHMARK), options)
     found = harness.results(BENCHMARK, options.results)

@@ -16,7 +16,6 @@ Other words after I/J say what the last nodes are, whose number follows; results
     garbage       send random characters           stale      never learn
     copies        send what others have sent       takers     send nothing
     liars         send tasks with a wrong answer as their test, which half of their attempts give
-    known-liars   the same, where honest nodes know the tests of all tasks (`swarm.tasks=known`)
     newcomers     begin anew every `EVERY` rounds
     strong        begin with a model that solves a third of the tasks
     weak          begin like all nodes elsewhere, and the others like `strong`
@@ -39,7 +38,7 @@ import torch
 
 from benchmarks import arithmetic, harness
 from benchmarks.harness import Arm, Counts, Result
-from benchmarks.power import of_mean
+from benchmarks.power import T_95, of_seeds
 from benchmarks.small_swarm import NODES, RATE, G, Node, Setup, play_round
 from benchmarks.tables import markdown
 from codezero.observe.probes import percent, points
@@ -123,10 +122,6 @@ def told(differences: Sequence[float]) -> str:
     return f"{points(mean)} points [{points(mean - half)}, {points(mean + half)}]"
 
 
-T_95 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365}
-"""The 97.5 % quantile of Student's t, by the number of seeds."""
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = harness.parser(BENCHMARK, __doc__)
     parser.add_argument("arms", nargs="*", default=PAPER, metavar="ARM", help=f"default: {' '.join(PAPER)}")
@@ -143,7 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             settings={**settings, "arm": name, "rounds": options.rounds},
             seed=0,
             pieces=[str(options.first + number) for number in range(options.seeds)],
-            power=[of_mean("held-out score", options.seeds, SPREAD, "seeds")],
+            power=[of_seeds("held-out score", options.seeds, SPREAD)],
         )
         harness.run(arm, do, options)
     print(table(harness.results(BENCHMARK, options.results)))

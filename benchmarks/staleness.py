@@ -27,7 +27,7 @@ import torch
 
 from benchmarks import arithmetic, harness, small_swarm
 from benchmarks.harness import Arm, Counts, Result
-from benchmarks.power import of_mean
+from benchmarks.power import of_seeds
 from benchmarks.sharing import SPREAD, START, late_score, told
 from benchmarks.small_swarm import RATE, G, Node
 from benchmarks.tables import markdown
@@ -127,7 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             settings={**settings, "arm": name, "rounds": options.rounds},
             seed=0,
             pieces=[str(seed) for seed in range(options.seeds)],
-            power=[of_mean("held-out score", options.seeds, SPREAD, "seeds")],
+            power=[of_seeds("held-out score", options.seeds, SPREAD)],
         )
         harness.run(arm, do, options)
     print(table(harness.results(BENCHMARK, options.results)))

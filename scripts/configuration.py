@@ -36,6 +36,7 @@ and a state folder keeps its model and training method.
 | [evaluator](#evaluator) | what judges, where its model runs and how it is asked |
 | [reward](#reward) | weights of the reward's parts |
 | [train](#train) | the update: loss type, clipping, learning rate, all weights or adapters |
+| [probe](#probe) | how much of its time a node measures itself |
 | [swarm](#swarm) | tasks a round, and whose solutions to learn from; or a swarm file: `swarm=invite.yaml` |
 | [ledger](#ledger) | where rewards are kept |
 | [tracking](#tracking) | logs, and [curves elsewhere](logs.md#curves-elsewhere) |

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from codezero.cli.options import Commands, add_command, path
 from codezero.config import checkout
+from codezero.runtime.console import printable
 
 if TYPE_CHECKING:
     from codezero.config import NodeConfig
@@ -61,7 +62,7 @@ def _doctor(options: argparse.Namespace) -> int:
     else:
         coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-        print("\n".join([*lines(findings, coloured), *written]))
+        print("\n".join([*lines(findings, coloured), *map(printable, written)]))
     return exit_code(findings)
 
 

@@ -39,6 +39,8 @@ A stopped evaluation continues when it is started again with the same settings. 
 _CHECKPOINT = "measure what a node has trained; STATE_DIR/best, or best for state/best: where its probes were highest"
 _WRITER = "with --verify: tests by what `codezero verify` has trained, a second model in memory"
 _BATCH = "completions at a time; 0, the default, takes 64, or 256 on a CUDA GPU, or what memory holds"
+_OF_A_MODEL = ("path", "split", "model", "checkpoint", "best_of", "verify", "writer", "temperature")
+"""The options that mean nothing for stored solutions."""
 _BEST_OF = "N solutions a problem, and how often one is right that is chosen without executing any"
 
 
@@ -123,6 +125,9 @@ def _results(options: argparse.Namespace, settings: dict[str, Any], solutions: i
 def _score(options: argparse.Namespace, stack: ExitStack) -> dict[str, Any]:
     import hashlib
 
+    needless = [name for name in _OF_A_MODEL if getattr(options, name)]
+    if needless:
+        raise ConfigError(f"--score executes stored solutions: leave out --{needless[0].replace('_', '-')}")
     from codezero.harness import bench, report
     from codezero.workers import Workers
 
@@ -152,10 +157,9 @@ def _measure(options: argparse.Namespace, stack: ExitStack) -> dict[str, Any]:
         split=options.split,
         show_all_tests=not options.best_of,
     )
+    trained, writer = _trained(options), _writer(options)
     workers = stack.enter_context(Workers(1))
     problems, left_out = sources.load(source, workers, options.limit)
-    trained = _trained(options)
-    writer = _writer(options)
     name = _model_name(options, trained)
     settings = {
         "dataset": options.dataset,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 from codezero.cli.options import Commands, add_command, add_group, heavy_imports, path, port
 
@@ -35,8 +36,10 @@ def _serve(options: argparse.Namespace) -> int:
     config = load_config(options.settings)
     Console().line("codezero rollout server starts")  # printed first, since the imports below take seconds
     with heavy_imports():
+        from codezero.publish.tokens import forget_secrets
         from codezero.rollouts.build import run_server
         from codezero.rollouts.serve import ServeOptions
 
     chosen = ServeOptions(host=options.host, port=options.port, address=options.address, file=options.file)
+    forget_secrets(os.environ)
     return run_server(config, chosen)

@@ -95,4 +95,5 @@ def summary(findings: Sequence[Finding]) -> str:
 
 def as_json(findings: Sequence[Finding], **more: Any) -> str:
     listed = [{**asdict(finding), "severity": finding.severity.value} for finding in findings]
-    return json.dumps({**more, "exit_code": exit_code(findings), "findings": listed}, indent=2)
+    document = {**more, "exit_code": exit_code(findings), "findings": listed}
+    return json.dumps(document, indent=2).replace("\x7f", "\\u007f")

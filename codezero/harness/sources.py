@@ -88,7 +88,10 @@ def with_tests(problem: BenchProblem, workers: Workers) -> BenchProblem:
 
 def _hub_rows(dataset: Dataset, split: str) -> Iterator[object]:
     """Streams the rows of a split from the hub. Raises HubUnreachable."""
-    hub.check_reachable()
+    try:
+        hub.check_reachable()
+    except hub.HubUnreachable as error:
+        raise hub.HubUnreachable(f"{error}: try again later, or give the problems in a file, with --path") from error
 
     def open_rows() -> Any:
         from datasets import load_dataset

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,6 @@ from codezero.errors import ConfigError
 from codezero.llm import device as devices
 from codezero.llm import engines, store
 from codezero.llm.load import load_model
-from codezero.publish.tokens import forget_secrets
 from codezero.rollouts import rollout_file
 from codezero.rollouts.client import RolloutServer
 from codezero.rollouts.engine import RemoteEngine
@@ -29,7 +27,6 @@ def run_server(config: NodeConfig, options: ServeOptions) -> int:
 
     if config.rollout.engine is RolloutEngine.remote:
         raise ConfigError("rollout.engine=remote is for nodes: a rollout server samples by itself, so leave it out")
-    forget_secrets(os.environ)
     console = Console()
     device = devices.choose_device(config.model.device)
     engine = config.rollout.engine

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import FastAPI, HTTPException, Query, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import PlainTextResponse, Response
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from codezero import __version__
+from codezero.runtime.console import json_line
 from codezero.views.runs import Run
 from codezero.views.web import api, views
 from codezero.views.web.guard import FAILED, Guard
@@ -24,6 +25,13 @@ NodeName = Annotated[str | None, Query(alias="node", max_length=200)]
 Page = Annotated[int, Query(ge=1, le=1_000_000)]
 
 
+class AsciiJson(JSONResponse):
+    """JSON in which text of peers cannot control the terminal that `curl` prints it on."""
+
+    def render(self, content: Any) -> bytes:
+        return json_line(content).encode()
+
+
 def make_app(source: WatchedFolders, board: Board | None = None, hosts: Sequence[str] = ()) -> Guard:
     """Returns the dashboard of the nodes of `source`, as an ASGI app.
 
@@ -31,7 +39,12 @@ def make_app(source: WatchedFolders, board: Board | None = None, hosts: Sequence
     addresses, under which the dashboard is reached.
     """
     app = FastAPI(
-        title="codezero dashboard", version=__version__, openapi_url="/api/openapi.json", docs_url=None, redoc_url=None
+        title="codezero dashboard",
+        version=__version__,
+        openapi_url="/api/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        default_response_class=AsciiJson,
     )
     app.router.redirect_slashes = False
     _answer_errors(app)

@@ -1,6 +1,6 @@
 import pytest
 
-from benchmarks.power import of_mean, of_none, of_shares, wilson
+from benchmarks.power import of_mean, of_none, of_seeds, of_shares, wilson
 
 
 def test_two_shares_as_in_the_tables_of_fleiss():
@@ -12,6 +12,12 @@ def test_two_shares_as_in_the_tables_of_fleiss():
 def test_a_mean_as_in_cohen():
     """An effect of half a standard deviation takes (1.95996 + 0.84162)^2 / 0.25 = 31.4 pairs."""
     assert of_mean("", 32, 1.0).shows == pytest.approx(0.495, abs=1e-3)
+
+
+def test_few_seeds_show_less_than_the_normal_distribution_says():
+    """80 % of runs with three seeds show 3.26 standard deviations (noncentral t)."""
+    assert of_seeds("", 3, 1.0).shows == pytest.approx(3.26, rel=0.06)
+    assert of_seeds("", 200, 1.0).shows == pytest.approx(of_mean("", 200, 1.0).shows)
 
 
 @pytest.mark.parametrize(

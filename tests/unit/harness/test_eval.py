@@ -333,6 +333,9 @@ def test_hostile_lines_are_left_out_and_counted(tmp_path, capsys):
         (["--dataset", "mbpp", "--path", "FILE", "--checkpoint", "gone"], "holds no checkpoint"),
         (["--dataset", "mbpp", "--path", "FILE", "--model", "no/such/model"], "no/such/model"),
         (["--score", "EMPTY"], "0 bytes"),
+        (["--score", "EMPTY", "--checkpoint", "gone"], "--score executes stored solutions: leave out --checkpoint"),
+        (["--score", "EMPTY", "--best-of", "2"], "leave out --best-of"),
+        (["--dataset", "mbpp"], "or give the problems in a file, with --path"),
     ],
 )
 def test_every_mistake_is_one_line(arguments, message, problems, tmp_path, monkeypatch, capsys):

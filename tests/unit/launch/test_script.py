@@ -176,18 +176,20 @@ def test_ctrl_c_while_waiting_for_the_sign_in_ends_the_app_and_keeps_what_is_sig
     wait_until_gone([login.pid()])
 
 
-def test_only_nodes_get_the_hubs_tokens(login, on_terminal, checkout):
-    tokens = dict.fromkeys(("HUGGINGFACE_ACCESS_TOKEN", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"), "hf_secret")
+def test_only_nodes_get_secrets(login, on_terminal, checkout):
+    names = ("HUGGINGFACE_ACCESS_TOKEN", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "CODEZERO_WALLET_PASSPHRASE")
+    secrets = dict.fromkeys((*names, "WANDB_API_KEY"), "hf_secret")
     browser = login.tools / "browser"
     browser.write_text(f"#!/bin/sh\nenv >{checkout.folder}/seen\n")
     browser.chmod(0o755)
     login.sign_in(ORG_ID, activated=False)
-    tty = on_terminal("--testnet", "--sign-in", "app", "--yes", **tokens, BROWSER=f"{browser} %s")
+    tty = on_terminal("--testnet", "--sign-in", "app", "--yes", **secrets, BROWSER=f"{browser} %s")
     tty.expect("continue in the browser")
     login.sign_in(ORG_ID)
     tty.expect("HUGGINGFACE_ACCESS_TOKEN hf_secret")
     tty.expect("HF_TOKEN hf_secret")
-    assert not set(tokens) & set(login.environment())
+    tty.expect("CODEZERO_WALLET_PASSPHRASE hf_secret")
+    assert not set(secrets) & set(login.environment())
     assert "hf_secret" not in (checkout.folder / "seen").read_text()
     tty.type("\x03")
 
@@ -197,7 +199,7 @@ def test_a_session_is_resumed_for_a_node_that_the_app_ends_with(login, on_termin
     tty = on_terminal("--testnet", "--yes", HUGGINGFACE_ACCESS_TOKEN="hf_secret")
     tty.expect(f"sign-in: user {ORG_ID} is already signed in")
     tty.expect("starts run --stop-with-parent swarm=genrl rollout.num_generations=2 judge.enabled=true ledger=modal")
-    tty.expect(f"ledger.proxy_url='http://localhost:{login.port}' ledger.org_id='{ORG_ID}' ledger.login_dir='")
+    tty.expect(f"ledger.proxy_url='http://127.0.0.1:{login.port}' ledger.org_id='{ORG_ID}' ledger.login_dir='")
     tty.expect("HUGGINGFACE_ACCESS_TOKEN hf_secret")
     seen = login.environment()
     assert "HUGGINGFACE_ACCESS_TOKEN" not in seen
@@ -214,7 +216,7 @@ def test_a_swarm_whose_ledger_needs_a_sign_in_starts_the_app_too_unless_one_is_n
     invitation = SWARM.replace("ledger: local", "ledger: modal")
     (checkout.folder / "friends.yaml").write_text(invitation)
     _, shown = without_terminal(checkout, "--join", "friends.yaml")
-    assert f"starts run --stop-with-parent swarm=friends.yaml ledger.proxy_url='http://localhost:{login.port}'" in shown
+    assert f"starts run --stop-with-parent swarm=friends.yaml ledger.proxy_url='http://127.0.0.1:{login.port}'" in shown
     _, shown = without_terminal(checkout, "--join", "friends.yaml", "ledger.proxy_url=http://example.org")
     assert "starts run --stop-with-parent swarm=friends.yaml ledger.proxy_url=http://example.org rounds=0\n" in shown
     assert login.asked().count("start") == 1
@@ -282,12 +284,13 @@ def test_without_a_terminal_nothing_is_asked_and_the_defaults_are_told(checkout)
     assert "Z node-1     | " in log
 
 
-def test_in_a_swarm_of_ones_own_only_nodes_get_the_token(checkout):
-    code, shown = without_terminal(checkout, "--local", "--nodes", "1", HUGGINGFACE_ACCESS_TOKEN="hf_secret")
+@pytest.mark.parametrize("name", ["HUGGINGFACE_ACCESS_TOKEN", "CODEZERO_WALLET_PASSPHRASE"])
+def test_in_a_swarm_of_ones_own_only_nodes_get_the_secret(checkout, name):
+    code, shown = without_terminal(checkout, "--local", "--nodes", "1", **{name: "hf_secret"})
     assert code == 0
     assert "swarm 'home' with 1 node and 1 proposer" in shown
     pairs = [[part.strip() for part in line.split(" | ", 1)] for line in shown.splitlines() if " | " in line]
-    tokens = {name: said.split()[1] for name, said in pairs if said.startswith("HUGGINGFACE_ACCESS_TOKEN ")}
+    tokens = {who: said.split()[1] for who, said in pairs if said.startswith(f"{name} ")}
     assert tokens.pop("node-1") == "hf_secret"
     assert tokens.pop("bootnode") == "None"
     assert set(tokens.values()) <= {"None"}  # of the proposer, which may be stopped before it says so
