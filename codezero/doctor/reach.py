@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-import email.utils
 import socket
 import ssl
 import time
@@ -13,6 +11,7 @@ import httpx2
 
 from codezero.config.multiaddr import is_loopback
 from codezero.doctor.case import Case
+from codezero.runtime.http_dates import unix_time
 
 TIMEOUT_S = 4.0
 """The limit for each step of a connection, and between two bytes, in seconds."""
@@ -44,13 +43,10 @@ def look(case: Case, who: str, url: str) -> str | None:
 def skew_of(told: str, age: str, now_s: float) -> float | None:
     """Returns the seconds by which a Date header (RFC 9110, 6.6.1) is ahead of `now_s`, or None if it is not valid. The
     header is in whole seconds; `age` is the Age header of a cache: the seconds since the date was right."""
-    try:
-        when = email.utils.parsedate_to_datetime(told)
-        if when.tzinfo is None:
-            when = when.replace(tzinfo=datetime.timezone.utc)
-        return when.timestamp() + 0.5 + (int(age) if age.isascii() and age.isdigit() and len(age) < 9 else 0) - now_s
-    except (ValueError, TypeError, OverflowError):
+    when_s = unix_time(told)
+    if when_s is None:
         return None
+    return when_s + 0.5 + (int(age) if age.isascii() and age.isdigit() and len(age) < 9 else 0) - now_s
 
 
 def _why(host: str, fault: Exception) -> str:

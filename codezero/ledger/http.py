@@ -6,9 +6,8 @@ Messages name only the host of a URL, since the URLs of hosted RPCs hold keys.
 from __future__ import annotations
 
 import asyncio
-import datetime
-import email.utils
 import re
+import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ import msgspec
 from codezero.config.multiaddr import is_loopback
 from codezero.errors import LedgerError
 from codezero.ledger.faults import RpcBadReply, RpcTimeout, RpcUnreachable
+from codezero.runtime.http_dates import retry_after_s
 
 MAX_REPLY_BYTES = 4 << 20
 MAX_DEPTH = 100
@@ -95,8 +95,9 @@ class Server:
                     )
         for key in self._keys:  # some servers repeat it, and parts of a reply are shown
             raw = raw.replace(key, b"...")
-        retry_after_s = _retry_after_s(response.headers.get("retry-after", ""))
-        return HttpReply(status=response.status_code, body=bytes(raw), retry_after_s=retry_after_s)
+        asked_s = retry_after_s(response.headers.get("retry-after", ""), time.time())
+        wait_s = None if asked_s is None else min(asked_s, MAX_RETRY_AFTER_S)
+        return HttpReply(status=response.status_code, body=bytes(raw), retry_after_s=wait_s)
 
 
 def decode(raw: bytes, kind: type[T]) -> T:
@@ -121,18 +122,6 @@ def _depth(raw: bytes) -> int:
 def shown(text: str) -> str:
     """Returns the beginning of a server's text on one line, with control characters escaped."""
     return ascii(text[:SHOWN_CHARS])[1:-1]
-
-
-def _retry_after_s(header: str) -> float | None:
-    """Parses a Retry-After header (RFC 9110, 10.2.3), a number or a date. Returns seconds, None if there is neither."""
-    if header.isascii() and header.isdigit():
-        return min(float(header[:9]), MAX_RETRY_AFTER_S)
-    try:
-        when = email.utils.parsedate_to_datetime(header)
-        wait = (when - datetime.datetime.now(datetime.timezone.utc)).total_seconds()
-    except (ValueError, TypeError, OverflowError):  # TypeError: a date without a zone
-        return None
-    return min(max(wait, 0.0), MAX_RETRY_AFTER_S)
 
 
 def _host(url: str, setting: str) -> tuple[str, bool]:

@@ -105,5 +105,5 @@ def _keys_of(announcement: Announcement) -> Iterator[str]:
         yield directory_key(swarm, topic, shard_of(swarm, announcement.peer_id, bits))
 
 
-RULES = RecordRules(accept=_accept, attest=True, derived_node_ids=True)
+RULES = RecordRules(accept=_accept, is_native=True)
 """The rules by which servers of any native swarm keep records."""

@@ -42,7 +42,7 @@ def _accept(item: OfferedRecord) -> Version | None:
     return (float(item.sender == item.subkey), item.expires_at_s)
 
 
-RULES = RecordRules(accept=_accept, attest=False, derived_node_ids=False)
+RULES = RecordRules(accept=_accept, is_native=False)
 """The rules by which servers of any GenRL swarm keep records."""
 
 

@@ -7,7 +7,6 @@ is closed. The request is one line of JSON, with the token; the answer is one li
 
 from __future__ import annotations
 
-import email.utils
 import json
 import os
 import re
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from codezero.publish.card import REPOSITORY
+from codezero.runtime.http_dates import retry_after_s
 from codezero.runtime.stop import stop_with_parent
 
 STALE = ["*.safetensors", "*.safetensors.index.json", "adapter_config.json"]
@@ -93,16 +93,10 @@ def _raise_if_busy(response: Any) -> None:
 
 
 def wait_of(headers: Mapping[str, str], now_s: float) -> float | None:
-    """Returns the seconds that an answer asks to wait, None if it does not: by Retry-After, in seconds or as a date
-    (RFC 9110, 10.2.3), else by RateLimit."""
-    said = headers.get("retry-after", "").strip()
-    if re.fullmatch("[0-9]{1,9}", said):
-        return float(said)
-    if said:
-        try:
-            return max(0.0, email.utils.parsedate_to_datetime(said).timestamp() - now_s)
-        except (ValueError, OverflowError):
-            return None
+    """Returns the seconds that an answer asks to wait, None if it does not: by Retry-After, else by
+    RateLimit."""
+    if said := headers.get("retry-after", ""):
+        return retry_after_s(said, now_s)
     limit = _RATE_LIMIT.search(headers.get("ratelimit", "")[:_MAX_DETAIL])
     return float(limit[1][:9]) if limit else None
 

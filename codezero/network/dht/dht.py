@@ -77,7 +77,7 @@ class Dht:
         )
 
         def takes(node_id: DHTID, peer_id: PeerID) -> bool:
-            return not rules.derived_node_ids or node_id == node_id_of(peer_id)
+            return not rules.is_native or node_id == node_id_of(peer_id)
 
         protocol.routing_table = Neighbours(own_id, BUCKET_SIZE, takes)
         addresses = AddressBook(p2p)

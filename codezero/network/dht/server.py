@@ -61,10 +61,9 @@ class RecordRules:
 
     accept: Callable[[OfferedRecord], Version | None]
     """Returns the version of a record; None if it may not be stored."""
-    attest: bool
-    """True if directories are sent with `OWNERS`, which readers of the other format would take for an entry."""
-    derived_node_ids: bool
-    """True if all node ids follow from peer ids; hivemind's own nodes draw theirs at random."""
+    is_native: bool
+    """True if directories are sent with `OWNERS`, which readers of the other format would take for an entry, and if all
+    node ids follow from peer ids; hivemind's own nodes draw theirs at random."""
 
 
 class RecordServer:
@@ -181,7 +180,7 @@ class RecordServer:
     def _pack(self, records: Mapping[str | None, StoredRecord]) -> bytes:
         """Encodes a directory, with the address that sent each entry, which its readers cannot see themselves."""
         entries = [(subkey or "", record.value, record.expires_at_s) for subkey, record in records.items()]
-        if self._rules.attest:
+        if self._rules.is_native:
             owners = {subkey or "": record.address for subkey, record in records.items() if record.address != OWN}
             entries.append((OWNERS, msgspec.msgpack.encode(owners), max(entry[2] for entry in entries)))
         return pack_dictionary(entries)
