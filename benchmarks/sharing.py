@@ -63,7 +63,7 @@ def play(setup: Setup, rounds: int, folder: Path, seed: str) -> Counts:
         return Node(number, setup, f"{seed}/{number}/{life}", start)
 
     nodes = [begun(number) for number in range(NODES)]
-    reported = [node for node in nodes if not node.manner]
+    reported = [node for node in nodes if not node.behaviour]
     asked, rng = arithmetic.held_out(HELD_OUT), torch.Generator().manual_seed(int(seed))
     counts = []
     for number in range(rounds + 1):
@@ -71,7 +71,7 @@ def play(setup: Setup, rounds: int, folder: Path, seed: str) -> Counts:
             scores = [arithmetic.solved(node.model, asked, rng) for node in reported]
             tokens, groups = (fmean(getattr(node, key) for node in reported) for key in ("own_tokens", "num_trained"))
             counts.append([number, round(fmean(scores), 5), round(tokens), round(groups, 1)])
-            nodes = [begun(i, number) if one.manner == "newcomers" else one for i, one in enumerate(nodes)]
+            nodes = [begun(i, number) if one.behaviour == "newcomers" else one for i, one in enumerate(nodes)]
         if number < rounds:
             play_round(nodes, number)
     return counts
@@ -84,7 +84,7 @@ def table(results: Mapping[str, Result]) -> str:
     rows = []
     for name in sorted(curves, key=lambda one: (one not in PAPER, PAPER.index(one) if one in PAPER else 0, one)):
         runs = list(curves[name].values())
-        alone = curves.get("8/0" + name[3:] if Setup.of(name).manner == "weak" else "8/0", {})
+        alone = curves.get("8/0" + name[3:] if Setup.of(name).behaviour == "weak" else "8/0", {})
         pairs = [(run, alone[seed]) for seed, run in curves[name].items() if seed in alone]
         equal = [(run, other, min(run[-1][2], other[-1][2])) for run, other in pairs]
         tokens, groups = ([run[-1][column] for run in runs] for column in (2, 3))

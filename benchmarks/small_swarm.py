@@ -32,7 +32,7 @@ RATE = 5e-5
 """Learning rate. Alone for 400 to 600 rounds, two nodes gained 3 points at 3e-5, 4 to 5 at 6e-5 and none at 1e-4; at
 3e-4 they forgot what they knew."""
 WEIGHTED = "-accuracy"
-MANNERS = ("garbage", "copies", "liars", "stale", "takers", "weak", "strong", "newcomers")
+BEHAVIOURS = ("garbage", "copies", "liars", "stale", "takers", "weak", "strong", "newcomers")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +42,8 @@ class Setup:
     num_local: int
     num_external: int
     filters: bool = False
-    manner: str = ""
-    num_odd: int = 0
+    behaviour: str = ""
+    num_deviating: int = 0
     weighting: Weighting = Weighting.none
 
     @classmethod
@@ -51,24 +51,24 @@ class Setup:
         """Returns the setup of an arm's name. Raises ValueError: there is no such arm."""
         shares, _, rest = name.removesuffix(WEIGHTED).partition("-")
         num_local, num_external = map(int, shares.split("/"))
-        manner, _, number = rest.rpartition("-")
-        if rest not in ("", "filtered") and (manner not in MANNERS or not 0 < int(number) < NODES):
-            raise ValueError(f"{rest} is none of {', '.join(MANNERS)} with a number of nodes below {NODES}")
+        behaviour, _, number = rest.rpartition("-")
+        if rest not in ("", "filtered") and (behaviour not in BEHAVIOURS or not 0 < int(number) < NODES):
+            raise ValueError(f"{rest} is none of {', '.join(BEHAVIOURS)} with a number of nodes below {NODES}")
         return cls(
             num_local=num_local,
             num_external=num_external,
             filters=rest == "filtered",
-            manner=manner,
-            num_odd=int(number) if manner else 0,
+            behaviour=behaviour,
+            num_deviating=int(number) if behaviour else 0,
             weighting=Weighting.accuracy if name.endswith(WEIGHTED) else Weighting.none,
         )
 
-    def is_odd(self, number: int) -> bool:
+    def deviates(self, number: int) -> bool:
         """Returns True if the node with this number is one of the last that the name speaks of."""
-        return number >= NODES - self.num_odd
+        return number >= NODES - self.num_deviating
 
     def is_strong(self, number: int) -> bool:
-        return self.manner in ("weak", "strong") and self.is_odd(number) == (self.manner == "strong")
+        return self.behaviour in ("weak", "strong") and self.deviates(number) == (self.behaviour == "strong")
 
 
 def make_learner(made: LoadedModel, train: TrainConfig, longest: int) -> GrpoLearner:
@@ -91,7 +91,7 @@ class Node:
     ) -> None:
         train = train or TrainConfig(learning_rate=RATE)
         self.peer_id, self._setup = f"node-{number}", setup
-        self.manner = setup.manner if setup.is_odd(number) else ""
+        self.behaviour = setup.behaviour if setup.deviates(number) else ""
         self.rng = random.Random(seed)
         self._sampling = torch.Generator().manual_seed(self.rng.randrange(2**62))
         self.model = replace(start, model=copy.deepcopy(start.model))
@@ -117,21 +117,21 @@ class Node:
     def send(self, own: Sequence[ScoredGroup], others: Sequence[RolloutGroup]) -> list[RolloutGroup]:
         """Returns the groups to publish, made of the own ones and those that others have sent in this round."""
         groups = [one.group for one in own]
-        if self.manner == "takers":
+        if self.behaviour == "takers":
             return []
-        if self.manner == "copies":
+        if self.behaviour == "copies":
             copied = self.rng.sample(others, min(len(groups), len(others)))
             return [replace(one, peer_id=self.peer_id) for one in copied]
-        if self.manner == "garbage":
+        if self.behaviour == "garbage":
             return [self._group(one.task, [self._said(self._noise()) for _ in range(G)]) for one in groups]
-        if self.manner == "liars":
+        if self.behaviour == "liars":
             return [self._lie(one.task) for one in groups]
         return groups
 
     def learn(
         self, round_number: int, own: Sequence[ScoredGroup], others: Sequence[RolloutGroup]
     ) -> UpdateReport | None:
-        if self.manner == "stale":
+        if self.behaviour == "stale":
             return None
         turns = in_turns(others, [lambda one: one.address], lambda _: self.rng.random())
         equals = {(one.task.question, one.rollouts): one for one in reversed(turns)}  # of equal groups the first

@@ -2,10 +2,10 @@ import { NextResponse, type NextRequest } from "next/server";
 import { isKnown, redeemed } from "@/lib/access";
 import { settings } from "@/lib/settings";
 
-const NUMBERS = ["127.0.0.1", "[::1]"];
-const LOOPBACK = ["localhost", ...NUMBERS];
-/** Tells no secret, and launchers ask it before they know whose app answers. */
-const FOR_ALL = "/api/health";
+const LOOPBACK_ADDRESSES = ["127.0.0.1", "[::1]"];
+const LOOPBACK = ["localhost", ...LOOPBACK_ADDRESSES];
+/** The path that needs no token: it tells no secret, and launchers ask it before they know whose app answers. */
+const OPEN_PATH = "/api/health";
 const NO_TOKEN = "only for the user of this app: send the token in temp-data/token";
 /** The page of Turnkey, which keeps the user's key; account-kit has its address written down. */
 const TURNKEY = "https://auth.turnkey.com";
@@ -22,7 +22,7 @@ export function proxy(request: NextRequest): NextResponse {
   const isPage = pathname === "/";
   const { name, port } = hostOf(request);
   const ticket = searchParams.get("ticket");
-  if (isPage && NUMBERS.includes(name)) return toTheName(port, ticket);
+  if (isPage && LOOPBACK_ADDRESSES.includes(name)) return toTheName(port, ticket);
   const cookieName = `codezero-sign-in${port.replace(":", "-")}`; // a browser's cookies are for all ports of a host
   const given = isPage && ticket ? redeemed(ticket) : undefined;
   if (given) {
@@ -33,7 +33,7 @@ export function proxy(request: NextRequest): NextResponse {
     return response;
   }
   const cookie = request.cookies.get(cookieName)?.value;
-  if (pathname !== FOR_ALL && !isOpenTo(request) && !isKnown(request.headers.get("authorization"), cookie)) {
+  if (pathname !== OPEN_PATH && !isOpenTo(request) && !isKnown(request.headers.get("authorization"), cookie)) {
     return isPage ? howToGetIn(ticket !== null) : NextResponse.json({ error: NO_TOKEN }, { status: 403 });
   }
   const nonce = crypto.randomUUID();
@@ -57,8 +57,8 @@ function hostOf(request: NextRequest): { name: string; port: string } {
 }
 
 /**
- * Browsers keep passkeys for names, not for numbers. By a page: Next takes this machine's number and its name for the
- * same, and makes a Location that leads back to the number.
+ * Sends a browser from 127.0.0.1 to localhost, since it keeps passkeys for names only. It does so by a page: Next treats
+ * the two as equal, and would make a Location that leads back to 127.0.0.1.
  */
 function toTheName(port: string, ticket: string | null): NextResponse {
   const search = ticket && /^[\w-]+$/.test(ticket) ? `?ticket=${ticket}` : "";
@@ -77,7 +77,7 @@ function howToGetIn(wasUsed: boolean): NextResponse {
   return new NextResponse(`${text}\n`, { status: 403, headers });
 }
 
-/** Whether a request needs no token: of a program, not of a page, where the settings say so. */
+/** Returns true if a request needs no token: one of a program, not of a page, where the settings say so. */
 function isOpenTo(request: NextRequest): boolean {
   const { headers, nextUrl } = request;
   const ofPage = headers.has("origin") || headers.has("sec-fetch-site");

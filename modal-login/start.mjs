@@ -48,7 +48,7 @@ if (process.stdout.isTTY) {
   console.log(`sign in at ${place}, with a ticket: node start.mjs address`);
 }
 
-/** With a ticket, which works once. */
+/** Returns the app's address with a ticket, which works once. */
 async function address() {
   const file = join(process.env.DATA_DIR, "token");
   if (!existsSync(file)) fail(`there is no ${file}: start the app first, or set DATA_DIR to that of the running one`);

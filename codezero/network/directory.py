@@ -27,7 +27,7 @@ SHARD_PEERS = 24
 """The intended number of peers in a shard; a server keeps 64."""
 MAX_DEPTH = 20
 """The most bits of a shard."""
-DEPTH_ERROR = 0.4
+DEPTH_TOLERANCE = 0.4
 """The difference in bits that is allowed between the depths of publisher and reader: the estimate of a swarm's size is
 off by a tenth or two, and a fifth is 0.3 bits."""
 MAX_CLOCK_ERROR_S = 60.0
@@ -49,12 +49,12 @@ def shards_to_read(num_nodes: float, rng: random.Random) -> Sequence[str]:
     """Returns two random sibling shards of the estimated depth, and their parent if some peers may use its depth. They
     have 25 to 50 peers, which is more than a node can use."""
     exact = depth(num_nodes)
-    bits = round(exact + DEPTH_ERROR)
+    bits = round(exact + DEPTH_TOLERANCE)
     if bits == 0:
         return ("",)
     parent = format(rng.randrange(2 ** (bits - 1)), "032b")[32 - (bits - 1) :]
     halves = (parent + "0", parent + "1")
-    return (parent, *halves) if round(max(exact - DEPTH_ERROR, 0.0)) < bits else halves
+    return (parent, *halves) if round(max(exact - DEPTH_TOLERANCE, 0.0)) < bits else halves
 
 
 def directory_key(swarm: str, topic: str, shard: str = "") -> str:

@@ -18,7 +18,7 @@ from codezero.network.wire import Announcement, Marks, Reason
 from codezero.proposals import Proposal
 from codezero.types import RolloutGroup, RoundId
 
-DEEPER = 3
+DEPTHS_TRIED = 3
 """The number of depths that a publisher tries if its shard is full, each one bit deeper."""
 
 T = TypeVar("T")
@@ -40,7 +40,7 @@ class NativeBoard:
 
     async def publish(self, dht: Dht, round_id: RoundId, record: bytes, ttl_s: float) -> bool:
         bits = round(directory.depth(dht.estimate_size()))
-        shards = [directory.shard_of(self._swarm, self._peer_id, bits + deeper) for deeper in range(DEEPER)]
+        shards = [directory.shard_of(self._swarm, self._peer_id, bits + deeper) for deeper in range(DEPTHS_TRIED)]
         return await self._topic.publish(dht, record, ttl_s, round_number=round_id.number, shards=shards)
 
     async def look(self, dht: Dht, round_id: RoundId) -> Sight:

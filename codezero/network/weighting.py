@@ -15,7 +15,7 @@ from codezero.types import ScoredGroup
 
 WINDOW = 5
 """The number of latest rounds whose attempts count."""
-MOST = 2.0
+MAX_WEIGHT = 2.0
 PRIOR = 16
 """Attempts by which a peer's accuracy is drawn to this node's own, so that a new identity begins with a weight of 1."""
 
@@ -38,7 +38,7 @@ class AccuracyWeights:
         right, made = self._counts("")
         own = (right + 1) / (made + 2)  # Laplace's rule: never 0
         right, made = self._counts(peer_id)
-        return min((right + PRIOR * own) / (made + PRIOR) / own, MOST)
+        return min((right + PRIOR * own) / (made + PRIOR) / own, MAX_WEIGHT)
 
     def _counts(self, author: str) -> tuple[int, int]:
         found = [tally.get(author, (0, 0)) for tally in self._rounds]

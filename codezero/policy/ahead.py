@@ -15,7 +15,7 @@ from codezero.llm.load import LoadedModel
 from codezero.policy.solver import PolicySolver
 from codezero.ports import TaskSource
 from codezero.rollouts.engine import RemoteEngine
-from codezero.rollouts.job import Sampling
+from codezero.rollouts.job import RolloutJob
 from codezero.types import RolloutGroup, ScoredGroup, Task
 
 KEPT_VERSIONS = 64
@@ -28,7 +28,7 @@ class _Begun:
 
     tasks: tuple[Task, ...]
     fitting: Sequence[Task]
-    job: Sampling
+    job: RolloutJob
 
 
 class AheadSolver:

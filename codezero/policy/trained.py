@@ -13,7 +13,7 @@ from codezero.config import TrainConfig, TrainMethod
 from codezero.errors import CheckpointError
 from codezero.llm.load import LoadedModel
 from codezero.train.checkpoint import CheckpointStore, restore_weights, trainable_weights
-from codezero.train.method import OWN, SOLVER, active_lora, add_lora, apply_lora
+from codezero.train.method import DEFAULT_ADAPTERS, SOLVER, active_lora, add_lora, apply_lora
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +46,9 @@ def with_weights(loaded: LoadedModel, trained: Trained) -> LoadedModel:
     if trained.train.method is not TrainMethod.lora:
         restore_weights(trainable_weights(loaded.model), found.learner["weights"])
         return loaded
-    adapted = with_adapters(loaded, trained, OWN)
-    saved, learnt = (found.learner[SOLVER], SOLVER) if trained.beside_writer else (found.learner, OWN)
-    restore_adapters(adapted.model, OWN, saved["weights"], learnt)
+    adapted = with_adapters(loaded, trained, DEFAULT_ADAPTERS)
+    saved, learnt = (found.learner[SOLVER], SOLVER) if trained.beside_writer else (found.learner, DEFAULT_ADAPTERS)
+    restore_adapters(adapted.model, DEFAULT_ADAPTERS, saved["weights"], learnt)
     return adapted
 
 

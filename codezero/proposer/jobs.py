@@ -33,7 +33,7 @@ def settle(workers: Workers, solution: str, tests: str) -> tuple[str, str | None
     return (tests, _unchecked(found)) if isinstance(found, Death) else found
 
 
-def unvouched(cases: Sequence[CaseResult]) -> str | None:
+def why_tests_unconfirmed(cases: Sequence[CaseResult]) -> str | None:
     """Returns why a solution with these results does not confirm its tests, as a word; None if it does."""
     outcomes = {case.outcome for case in cases}
     if CaseOutcome.FAIL in outcomes:

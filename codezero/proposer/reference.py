@@ -31,7 +31,7 @@ class ReferenceCheck:
         if self._run_tests is None:
             return jobs.settle(self._workers, solution, tests)
         try:
-            return tests, jobs.unvouched(self._run_tests(solution, read_tests(self._workers, tests)))
+            return tests, jobs.why_tests_unconfirmed(self._run_tests(solution, read_tests(self._workers, tests)))
         except SandboxError as error:
             raise ProposerError(str(error)) from error
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from codezero.evaluate.dryrun import dry_run, printed
-from codezero.proposer.jobs import unvouched
+from codezero.proposer.jobs import why_tests_unconfirmed
 from codezero.tasks.assertions import Calls, read_tests
 from codezero.tasks.testcases import MAX_SOURCE_CHARS, comparison, parse_tests
 
@@ -22,7 +22,7 @@ def settle(asked: tuple[str, str]) -> tuple[str, str | None]:
 
 def why_not(solution: str, tests: str) -> str | None:
     """Returns why the solution does not confirm the tests, as the word that reports count it by; None if it does."""
-    return unvouched(dry_run(solution, parse_tests(tests)))
+    return why_tests_unconfirmed(dry_run(solution, parse_tests(tests)))
 
 
 def corrected(solution: str, tests: str) -> str | None:

@@ -21,7 +21,7 @@ from codezero.llm.within_memory import WithinMemory
 from codezero.rollouts import protocol
 from codezero.rollouts.agreement import disagrees, foreign
 from codezero.rollouts.client import Cancelled, RolloutServer, ServerFailed
-from codezero.rollouts.job import Found, Sampling
+from codezero.rollouts.job import PromptResult, RolloutJob
 from codezero.rollouts.snapshots import Snapshots
 from codezero.runtime.console import printable
 from codezero.types import SampledTokens
@@ -78,8 +78,8 @@ class RemoteEngine:
         """`local` samples where no server does."""
         self._standings = {server: _Standing() for server in servers}
         self._snapshots, self._local = snapshots, WithinMemory(local)
-        self._jobs = queue.SimpleQueue[Sampling]()
-        self._awaited: Sampling | None = None
+        self._jobs = queue.SimpleQueue[RolloutJob]()
+        self._awaited: RolloutJob | None = None
         """The job that was waited for last."""
         threading.Thread(target=self._work, name="rollout servers", daemon=True).start()
 
@@ -87,14 +87,14 @@ class RemoteEngine:
         """Makes the model's weights those that jobs begin with from now on, and returns their name."""
         return self._snapshots.take(model)
 
-    def begin(self, request: SampleRequest) -> Sampling:
+    def begin(self, request: SampleRequest) -> RolloutJob:
         """Has rollouts sampled with the weights that are the newest when their turn comes, by a seed that is drawn
         now."""
-        job = Sampling(request, request.draw_seed())
+        job = RolloutJob(request, request.draw_seed())
         self._jobs.put(job)
         return job
 
-    def finish(self, job: Sampling, model: Any) -> list[tuple[list[SampledTokens], str]]:
+    def finish(self, job: RolloutJob, model: Any) -> list[tuple[list[SampledTokens], str]]:
         """Waits for a job. Returns the attempts at each prompt and the name of their weights; where no server has
         sampled, or one whose log-probs are not the model's, `model` does, which is the newest version."""
         on_step, params = job.request.on_step, job.request.params
@@ -112,7 +112,7 @@ class RemoteEngine:
         by_prompt, newest = dict(zip(missing, own, strict=True)), self._snapshots.name
         return [(by_prompt[i], newest) if one is None else (one.attempts, one.weights) for i, one in enumerate(found)]
 
-    def _own(self, job: Sampling, model: Any, missing: Sequence[int]) -> list[list[SampledTokens]]:
+    def _own(self, job: RolloutJob, model: Any, missing: Sequence[int]) -> list[list[SampledTokens]]:
         """Returns attempts at these prompts that are sampled here."""
         prompts = [job.request.prompts[i] for i in missing]
         generator = torch.Generator(device=model.device).manual_seed(job.seed)
@@ -125,7 +125,7 @@ class RemoteEngine:
         self.publish(model)
         return [attempts for attempts, _ in self.finish(self.begin(request), model)]
 
-    def _leave_out_liars(self, found: list[Found | None], model: Any, temperature: float) -> None:
+    def _leave_out_liars(self, found: list[PromptResult | None], model: Any, temperature: float) -> None:
         """Compares the tokens of each server, and the log-probs of its longest attempt and of one that nobody can
         foresee, with the model, and drops all attempts of those that disagree."""
         for server in {one.server for one in found if one is not None}:
@@ -152,9 +152,9 @@ class RemoteEngine:
             except Exception as error:  # the thread's boundary: whoever waits for the job raises it
                 job.found.set_exception(error)
 
-    def _sampled(self, job: Sampling) -> list[Found | None]:
+    def _sampled(self, job: RolloutJob) -> list[PromptResult | None]:
         """Returns what servers have sampled; what is missing when none is able to and somebody waits is left."""
-        found: list[Found | None] = [None] * len(job.request.prompts)
+        found: list[PromptResult | None] = [None] * len(job.request.prompts)
         slow: set[RolloutServer] = set()
         while missing := [i for i, one in enumerate(found) if one is None]:
             most = max(1, protocol.MAX_ROWS // job.request.num_generations)  # the rest has its turn later
@@ -190,7 +190,7 @@ class RemoteEngine:
         return self._standings[server].tokens_per_s or (sum(known) / len(known) if known else 1.0)
 
     def _share_out(
-        self, job: Sampling, shares: dict[RolloutServer, list[int]], found: list[Found | None]
+        self, job: RolloutJob, shares: dict[RolloutServer, list[int]], found: list[PromptResult | None]
     ) -> set[RolloutServer]:
         """Has each server sample its share, and takes what comes. Returns those that were too slow beside others, for
         which it does not wait; one that still gets weights goes on with these, for a later job. Raises RolloutError,
@@ -231,14 +231,14 @@ class RemoteEngine:
                 slowest_s = max(slowest_s, time.monotonic() - began_s)
                 self._note(server, reply)
                 for prompt, attempts in job.attempts(shares[server], reply.done):
-                    found[prompt] = Found(attempts, reply.weights, server)
+                    found[prompt] = PromptResult(attempts, reply.weights, server)
         if failure is not None:
             raise failure
         return slow
 
     def _ask(
         self,
-        job: Sampling,
+        job: RolloutJob,
         server: RolloutServer,
         share: Sequence[int],
         replies: queue.SimpleQueue[tuple[RolloutServer, _Sampled | Exception]],

@@ -14,7 +14,7 @@ from codezero.types import SampledTokens
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PromptResult:
     """The attempts at a prompt, the name of the weights that they are from, and where they were sampled."""
 
     attempts: list[SampledTokens]
@@ -23,14 +23,14 @@ class Found:
 
 
 @dataclass(slots=True)
-class Sampling:
+class RolloutJob:
     """A request under way, and the seed of its random numbers."""
 
     request: SampleRequest
     seed: int
     steps: dict[RolloutServer, int] = field(default_factory=dict)
     """The steps made by servers that are at work now."""
-    found: Future[list[Found | None]] = field(default_factory=Future)
+    found: Future[list[PromptResult | None]] = field(default_factory=Future)
     """The attempts at each prompt; None at one that no server has sampled."""
 
     def message(self, share: Sequence[int], weights: str) -> RolloutRequest:

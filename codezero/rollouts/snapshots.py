@@ -67,7 +67,7 @@ class Snapshots:
         self._steps: dict[str, tuple[str, Path]] = {}
         """The next version, and the file that leads to it, by version; the oldest first."""
         self._lock = threading.Lock()
-        with self._told():
+        with self._naming_errors():
             folder.mkdir(parents=True, exist_ok=True)
             for file in folder.glob("*.weights"):  # of an earlier process, which had other names
                 file.unlink()
@@ -86,7 +86,7 @@ class Snapshots:
             ):
                 return self.name
             name = secrets.token_hex(16)
-            with self._told():
+            with self._naming_errors():
                 self._full.unlink(missing_ok=True)
                 if not self._lora and self._transfer is not Transfer.full:
                     self._keep_difference(name, new)
@@ -97,7 +97,7 @@ class Snapshots:
         """Returns the name of a version and the file that makes it of the one with the name `has`, to be read and
         closed: of the next version, or, where the way from there is not known, of the newest. None if `has` is the
         newest one. Raises RolloutError: it cannot be written or read."""
-        with self._lock, self._told():
+        with self._lock, self._naming_errors():
             if has == self.name:
                 return None
             if has in self._steps:
@@ -153,7 +153,7 @@ class Snapshots:
     def _facts(self, name: str, **facts: Any) -> dict[str, str]:
         return {"codezero": json.dumps({"format": FORMAT, "name": name, "lora": self._lora, **facts})}
 
-    def _told(self) -> Any:
+    def _naming_errors(self) -> Any:
         do = "free some space, or set rollout.engine=transformers"
         return told_as(RolloutError, f"cannot write weights for rollout servers in {self._folder}", do)
 

@@ -16,7 +16,7 @@ from codezero.config import NodeConfig
 from codezero.errors import ConfigError
 from codezero.ledger.items import LedgerScope
 from codezero.llm.load import LoadedModel
-from codezero.policy.asked import AskedPolicy
+from codezero.policy.query import QueryPolicy
 from codezero.reports import RoundReport
 from codezero.runtime.console import Console
 
@@ -61,7 +61,7 @@ class Services:
         if self._judge is None:
             return
         config = self._config
-        asked = AskedPolicy(policy, turn, max_new_tokens=config.rollout.max_new_tokens)
+        asked = QueryPolicy(policy, turn, max_new_tokens=config.rollout.max_new_tokens)
         if config.judge.enabled:
             from codezero.services.judge.examination import Examination
 

@@ -92,16 +92,16 @@ class Candidates:
         return len(self._known) < self._size
 
     @property
-    def promise(self) -> float:
+    def mean_learnability(self) -> float:
         """The mean of E[4 p (1 - p)] over the tasks; that of an untried one without tasks."""
         known = self._known.values()
-        return sum(map(self._teaches, known)) / len(known) if known else TEACHES
+        return sum(map(self._learnability, known)) / len(known) if known else TEACHES
 
     @property
-    def has_spent(self) -> bool:
+    def has_exhausted(self) -> bool:
         """True if a tried task that may be drawn weighs less than an untried one."""
         return any(
-            one.num_groups > 0 and self._teaches(one) < self._teaches(_Candidate(one.task))
+            one.num_groups > 0 and self._learnability(one) < self._learnability(_Candidate(one.task))
             for name, one in self._known.items()
             if name not in self._asked
         )
@@ -117,24 +117,24 @@ class Candidates:
         self._known.setdefault(name, _Candidate(task))
         others = [one for one in self._known if one != name and one not in self._asked]
         if len(self._known) > self._size and others:
-            least = min(others, key=lambda one: self._teaches(self._known[one]))
+            least = min(others, key=lambda one: self._learnability(self._known[one]))
             del self._known[least if self._most_groups is None else others[0]]
 
-    def draw(self, blind: Callable[[], Task | None]) -> Task | None:
+    def draw(self, next_task: Callable[[], Task | None]) -> Task | None:
         """Returns a task that waits for no verdict, if there is one; None if there is no task at all.
 
         Tasks are drawn by weight, except in draws that explore. These, and all draws while no candidate is left, take
-        the next task from `blind`, which becomes a candidate; if that has none, or one that waits, they are uniform.
+        what `next_task` returns, which becomes a candidate; if that is none, or one that waits, they are uniform.
         """
         rng = random.Random(f"{self._seed}/{self._name}/candidates/{self._num_drawn}")
         self._num_drawn += 1
         explores, point = rng.random() < EXPLORE, rng.random()
         left = {name: one for name, one in self._known.items() if name not in self._asked}
-        task = blind() if explores or not left else None
+        task = next_task() if explores or not left else None
         if task is not None:
             self.add(task)
         if left and (task is None or id_of(task) in self._asked):
-            weights = {name: 1.0 if explores else self._teaches(one) for name, one in left.items()}
+            weights = {name: 1.0 if explores else self._learnability(one) for name, one in left.items()}
             task = left[weighted(weights, point)].task
         if task is not None:
             self._asked[id_of(task)] = 0
@@ -172,7 +172,7 @@ class Candidates:
         """Returns plain JSON values, without the tasks themselves."""
         return {
             "drawn": self._num_drawn,
-            "promise": self.promise,
+            "promise": self.mean_learnability,
             "asked": dict(sorted(self._asked.items())),
             "levels": [
                 {"level": level, **one.rate.state_dict(), "teaches": one.teaches} for level, one in self._levels.items()
@@ -195,7 +195,7 @@ class Candidates:
             if row["id"] in found
         }
 
-    def _teaches(self, candidate: _Candidate) -> float:
+    def _learnability(self, candidate: _Candidate) -> float:
         """Returns E[4 p (1 - p)] for p ~ Beta(a, b), which is 4 a b / ((a + b) (a + b + 1))."""
         a, b = self._levels.get(candidate.task.difficulty or 0, _Level()).prior()
         a, b = a + candidate.posterior.successes, b + candidate.posterior.failures
@@ -215,9 +215,9 @@ class Informative:
         """The groups of the rounds that have ended until then."""
 
     @property
-    def promise(self) -> float:
+    def mean_learnability(self) -> float:
         """How much a draw teaches on average, as E[4 p (1 - p)]."""
-        return self._candidates.promise if self._saved is None else float(self._saved.get("promise", TEACHES))
+        return self._candidates.mean_learnability if self._saved is None else float(self._saved.get("promise", TEACHES))
 
     def next_task(self) -> Task:
         """Returns the next task. Raises TaskError and HubUnreachable as the source does."""
@@ -225,7 +225,7 @@ class Informative:
             self._take_up(self._saved)
         while self._candidates.has_room and not self._source.is_through:
             self._candidates.add(self._next())
-        if not self._candidates.has_room and self._candidates.has_spent:
+        if not self._candidates.has_room and self._candidates.has_exhausted:
             self._candidates.add(self._next())  # in the place of the one with the lowest weight
         task = self._candidates.draw(self._next)
         assert task is not None  # the source always has a next one

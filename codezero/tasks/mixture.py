@@ -104,8 +104,8 @@ class Mixture:
         rng = random.Random(f"{self._seed}/{self._num_drawn}")
         point, explores = rng.random(), rng.random() < EXPLORE
         informative = {name: one for name, one in self._sources.items() if isinstance(one, Informative)}
-        promises = {} if explores else {name: one.promise for name, one in informative.items()}
-        return weighted({name: weight * promises.get(name, 1.0) for name, weight in self._weights.items()}, point)
+        learnability = {} if explores else {name: one.mean_learnability for name, one in informative.items()}
+        return weighted({name: weight * learnability.get(name, 1.0) for name, weight in self._weights.items()}, point)
 
     def note(self, groups: Sequence[ScoredGroup]) -> None:
         """Passes all groups of a round that has ended to the sources that draw by the results of their tasks."""

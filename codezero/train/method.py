@@ -20,7 +20,7 @@ from codezero.runtime import limits
 from codezero.runtime.amounts import GIB, gib
 from codezero.train.memory import MemoryEstimate, ModelShape, Workload, estimate, micro_batch_sequences
 
-OWN = "default"
+DEFAULT_ADAPTERS = "default"
 """The name of a model's first adapters, unless they are given another one."""
 SOLVER = "solver"
 """The name of the solver's adapters, where they are beside those of a test writer."""
@@ -75,10 +75,10 @@ def plan_training(shape: ModelShape, config: TrainConfig, load: Workload, room: 
     tried = [config]
     if config.method is TrainMethod.full and load.dtype is torch.bfloat16:
         tried.append(replace(config, masters=False))
-    plans = [estimate(shape, config.method, one, load) for settings in tried for one in _frugal(settings, load)]
+    plans = [estimate(shape, config.method, one, load) for settings in tried for one in _smaller_plans(settings, load)]
     for plan in plans:
         if _fits(plan, room):
-            wide = _widest(shape, plan, load, room)
+            wide = _most_groups(shape, plan, load, room)
             return replace(wide, longest_prompt=_longest_prompt(shape, wide, load, room))
     nearest = plans[-1]
     config = nearest.train
@@ -87,11 +87,11 @@ def plan_training(shape: ModelShape, config: TrainConfig, load: Workload, room: 
         for what, wanted, free in (("memory", nearest.peak, room.memory), ("disk", nearest.disk, room.disk))
         if wanted > free
     ]
-    ways = "; ".join(_ways_out(shape, nearest, config, load, room))
+    ways = "; ".join(_remedies(shape, nearest, config, load, room))
     raise TrainingError(f"training with train.method={nearest.method.value} needs {' and '.join(needs)}: {ways}")
 
 
-def apply_lora(model: PreTrainedModel, config: TrainConfig, seed: int, name: str = OWN) -> PeftModel:
+def apply_lora(model: PreTrainedModel, config: TrainConfig, seed: int, name: str = DEFAULT_ADAPTERS) -> PeftModel:
     """Adds float32 adapters to every linear layer but the head and freezes the rest (LoRA, arXiv 2106.09685).
 
     The adapted model first gives the same outputs, bit for bit; equal seeds give equal adapters. The global random
@@ -134,7 +134,7 @@ def _adapters(config: TrainConfig) -> LoraConfig:
     )
 
 
-def _frugal(config: TrainConfig, load: Workload) -> Iterator[TrainConfig]:
+def _smaller_plans(config: TrainConfig, load: Workload) -> Iterator[TrainConfig]:
     """Yields the settings, then others that need less and less memory for the same update, at the cost of time."""
     yield config
     size = micro_batch_sequences(config, load)
@@ -146,7 +146,7 @@ def _frugal(config: TrainConfig, load: Workload) -> Iterator[TrainConfig]:
         yield replace(config, micro_batch_size=smallest, gradient_checkpointing=True)
 
 
-def _widest(shape: ModelShape, plan: MemoryEstimate, load: Workload, room: Room) -> MemoryEstimate:
+def _most_groups(shape: ModelShape, plan: MemoryEstimate, load: Workload, room: Room) -> MemoryEstimate:
     """Returns the plan with as many own groups, up to `most_local`, as memory holds."""
     groups = load.most_local
     while groups > load.num_local:
@@ -172,7 +172,7 @@ def _fits(plan: MemoryEstimate, room: Room) -> bool:
     return plan.peak <= room.memory and plan.disk <= room.disk
 
 
-def _ways_out(shape: ModelShape, now: MemoryEstimate, config: TrainConfig, load: Workload, room: Room) -> list[str]:
+def _remedies(shape: ModelShape, now: MemoryEstimate, config: TrainConfig, load: Workload, room: Room) -> list[str]:
     """Returns three changes with their needs, first those that are enough, in the order of their costs."""
     better = [(text, plan) for text, plan in _changes(shape, now, config, load) if _lighter(plan, now, room)]
     enough = [(text, plan) for text, plan in better if _fits(plan, room)]

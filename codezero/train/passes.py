@@ -70,11 +70,11 @@ class PolicyPasses:
     def add_gradients(self, sequences: Sequence[TrainSequence], done: int, total: int) -> StepResult:
         """Adds the gradient of one optimizer step on `sequences` to the parameters, whose gradients must be empty.
 
-        Sequences without a gradient count in the means but are not run (`_teaching`). Stops at the first loss that is
-        not finite and returns it; the gradients are then useless. Reports progress in sequences, beginning at `done`.
+        Sequences without a gradient count in the means but are not run (`_with_gradient`). Stops at the first loss that
+        is not finite and returns it; the gradients are then useless. Reports progress in sequences, from `done` on.
         Raises TrainingError: the accelerator's memory does not hold a single sequence.
         """
-        teaching = self._teaching(sequences)
+        teaching = self._with_gradient(sequences)
         step = StepConstants(
             num_sequences=len(sequences),
             num_tokens=sum(len(s.completion_ids) for s in sequences),
@@ -108,12 +108,12 @@ class PolicyPasses:
             return self._within_memory(teaching, work)
 
     def with_old_logprobs(self, sequences: Sequence[TrainSequence]) -> list[TrainSequence]:
-        """Returns the sequences in order; those with a gradient (`_teaching`) and without old log-probs get the current
-        policy's as such.
+        """Returns the sequences in order; those with a gradient (`_with_gradient`) and without old log-probs get the
+        current policy's as such.
 
         Raises TrainingError: the accelerator's memory does not hold a single sequence.
         """
-        old = self.present_logprobs([s for s in self._teaching(sequences) if s.old_logprobs is None])
+        old = self.present_logprobs([s for s in self._with_gradient(sequences) if s.old_logprobs is None])
         return [replace(s, old_logprobs=old[s]) if s in old else s for s in sequences]
 
     def _ratio_bounds(self, sequences: Sequence[TrainSequence]) -> RatioBounds:
@@ -145,7 +145,7 @@ class PolicyPasses:
 
         return self._within_memory(sequences, work)
 
-    def _teaching(self, sequences: Sequence[TrainSequence]) -> Sequence[TrainSequence]:
+    def _with_gradient(self, sequences: Sequence[TrainSequence]) -> Sequence[TrainSequence]:
         """Returns the sequences with a gradient: those with an advantage, or all with a KL penalty. If there are none,
         it returns all, so that the optimizer step has gradients of 0."""
         return [s for s in sequences if s.advantage or self._config.beta > 0] or sequences

@@ -12,7 +12,7 @@ from codezero.policy import writer
 from codezero.policy.trained import Trained, checkpoints_in, restore_adapters
 from codezero.runtime import state
 from codezero.train.checkpoint import newest_weights
-from codezero.train.method import OWN
+from codezero.train.method import DEFAULT_ADAPTERS
 from codezero.views.runs import VERIFIER, folder_of
 
 
@@ -54,7 +54,7 @@ class FollowedWriter:
         if found is not None:
             number, weights = found
             try:
-                restore_adapters(self._adapted, self._name, weights, OWN)
+                restore_adapters(self._adapted, self._name, weights, DEFAULT_ADAPTERS)
             except CheckpointError as error:
                 raise CheckpointError(
                     f"{self._folder} holds another test writer than at the start, of another model or "

@@ -2,7 +2,7 @@ import { alchemy } from "@account-kit/infra";
 import { createConfig } from "@account-kit/react";
 import { chainFor } from "@/lib/chains";
 
-/** Of account-kit: all that it asks goes to the app's own server, which adds the API key. */
+/** Configures account-kit: all that it asks goes to the app's own server, which adds the API key. */
 export function signerConfig(chainId: number, origin: string) {
   return createConfig(
     {

@@ -1,4 +1,4 @@
-/** Of the app's own server. Throws: it answers with an error, in its words, or not at all. */
+/** Asks the app's own server. Throws: it answers with an error, in its words, or not at all. */
 export async function send<T = unknown>(path: string, body: unknown): Promise<T> {
   return answer<T>(
     await fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) }),

@@ -15,7 +15,7 @@ import { get, send } from "./requests";
 
 const DAY_S = 24 * 60 * 60;
 
-/** From when a new key replaces one that runs out, as `codezero doctor` asks for. */
+/** The remaining life at which a new key replaces one that runs out, as `codezero doctor` asks for. */
 const RENEWED_S = 7 * DAY_S;
 
 /** Whether the node has a key for this user that holds for a while: a reload or another tab makes no second one. */

@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writ
 import { join } from "node:path";
 import { settings } from "./settings";
 
-/** For a person to open the address that was printed. */
+/** The time that a person has to open the address that was printed. */
 const TICKET_MS = 60 * 60 * 1000;
 
 /**
@@ -21,7 +21,7 @@ export function ensureToken(): void {
   }
 }
 
-/** For the address that a person is to open. */
+/** Makes a ticket for the address that a person is to open. */
 export function newTicket(): string {
   const ticket = newSecret();
   mkdirSync(tickets(), { recursive: true, mode: 0o700 });
@@ -29,7 +29,7 @@ export function newTicket(): string {
   return ticket;
 }
 
-/** The cookie's value for a ticket that was not used before; undefined for all else. */
+/** Returns the cookie's value for a ticket that was not used before; undefined for all else. */
 export function redeemed(ticket: string): string | undefined {
   const name = nameOf(ticket);
   if (isOver(name)) return undefined;
@@ -41,7 +41,7 @@ export function redeemed(ticket: string): string | undefined {
   return cookieFor(token());
 }
 
-/** Whether a request has the node's token, or a browser's cookie. */
+/** Returns true if a request has the node's token, or a browser's cookie. */
 export function isKnown(authorization: string | null, cookie: string | undefined): boolean {
   const own = token();
   if (!own) {
@@ -59,7 +59,7 @@ function isOver(name: string): boolean {
   }
 }
 
-/** Not the token itself: a browser shows its cookies to every port of localhost. */
+/** Returns a cookie made from the token and not the token itself: a browser shows its cookies to every port of localhost. */
 function cookieFor(own: string): string {
   return createHmac("sha256", own).update("browser").digest("base64url");
 }

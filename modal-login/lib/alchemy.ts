@@ -69,7 +69,7 @@ async function ask(path: string, body: string, timeoutMs: number): Promise<Respo
   });
 }
 
-/** In words, without the address. */
+/** Says in words what went wrong, without the address. */
 export function reason(error: unknown): string {
   if (!(error instanceof Error)) return "unknown error";
   if (error.name === "TimeoutError") return "it gives no answer in time";

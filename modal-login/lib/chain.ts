@@ -9,7 +9,7 @@ export function chain(): Chain {
   return chainFor(settings().chainId);
 }
 
-/** To the bundler, with the key; reads go to the RPC server, without it where that is another one. */
+/** Sends operations to the bundler, with the key, and reads to the RPC server, without the key if that is another one. */
 export function transport(): AlchemyTransport {
   const { apiKey, bundlerUrl, rpcUrl } = settings();
   const connection = apiKey ? { rpcUrl: bundlerUrl, jwt: apiKey } : { rpcUrl: bundlerUrl };

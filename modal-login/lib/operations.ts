@@ -11,7 +11,7 @@ import { settings } from "./settings";
 import { findUser, sessionKey, type SessionKey } from "./store";
 
 const POLL_MS = 500;
-/** Then it is replaced. Nodes wait 30 s for an answer: of a replacement they hear when they ask again. */
+/** The time after which an operation is replaced. Nodes wait 30 s for an answer, and hear of the replacement when they ask again. */
 const MINED_WITHIN_MS = 20_000;
 const entryPointAbi = parseAbi([
   "event UserOperationRevertReason(bytes32 indexed userOpHash, address indexed sender, uint256 nonce, bytes revertReason)",
@@ -25,7 +25,7 @@ export interface Call {
 }
 
 export interface Written {
-  /** Of the transaction that was mined. */
+  /** The hash of the transaction that was mined. */
   hash: Hex;
   userOpHash: Hex;
 }

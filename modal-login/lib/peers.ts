@@ -43,7 +43,7 @@ export function peerIdOf(file: Buffer): string {
   return base58(Buffer.concat([Buffer.from([0x12, 0x20]), digest]));
 }
 
-/** Of bytes that do not begin with 0, as multihashes. */
+/** Encodes bytes that do not begin with 0, as multihashes do not. */
 function base58(bytes: Buffer): string {
   let number = BigInt(`0x${bytes.toString("hex")}`);
   let text = "";

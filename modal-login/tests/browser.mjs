@@ -32,7 +32,7 @@ addEventListener("message", (event) => {
 });
 </script>`;
 
-/** Where Chromium is. Throws: nowhere. */
+/** Returns the path of Chromium. Throws: there is none. */
 export function executable() {
   const inPath = (process.env.PATH ?? "").split(delimiter).flatMap((folder) => NAMES.map((name) => join(folder, name)));
   const found = [process.env.CHROMIUM, ...inPath, MAC].find((path) => path && existsSync(path));

@@ -114,7 +114,7 @@ export class Bundler {
     return { ...paid, ...gas, paymasterData: await this.stack.paymasterData({ ...asked, ...gas }) };
   }
 
-  /** Of an operation that its account pays for: Account Kit takes no gas for a paymaster then, of which alto gives 0. */
+  /** Returns the gas of an operation that its account pays for: Account Kit then takes none for a paymaster, and alto gives 0. */
   async estimate(operation) {
     const asked = [plain(operation), entryPoint07Address];
     const { callGasLimit, verificationGasLimit, preVerificationGas } = await this.alto("eth_estimateUserOperationGas", asked);

@@ -13,7 +13,7 @@ const artifact = (name) => require(`@account-abstraction/contracts/artifacts/${n
 /** A contract that anvil and most chains have: it puts the same code at the same address everywhere. */
 const DEPLOYER = "0x4e59b44847b379578588920cA78FbF26c0B4956C";
 const ENTRY_POINT_SALT = "0x90d8084deab30c2a37c45e8d47f49f2f7965183cb6990a98943ef94940681de3";
-/** Of the right form, and nobody's: for what gas is estimated with. */
+/** A signature of the right form, and nobody's: gas is estimated with it. */
 const NO_SIGNATURE = `0x${"f".repeat(31)}${"0".repeat(33)}7${"a".repeat(63)}1c`;
 const PAYMASTER_FUNDS = parseEther("100");
 
@@ -67,7 +67,7 @@ export class Erc4337 {
     return receipt;
   }
 
-  /** Where an owner's account is or will be, and what makes it with its first operation. */
+  /** Returns the address that an owner's account has or will have, and what makes it with its first operation. */
   async accountOf(owner) {
     const args = [owner, 0n];
     const address = await this.client.readContract({ ...this.factory, functionName: "getAddress", args });

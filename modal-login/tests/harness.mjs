@@ -14,7 +14,7 @@ import { eventually, freePort, orEnd, stopped } from "./processes.mjs";
 const ROOT = join(import.meta.dirname, "..");
 const ARTIFACTS = join(ROOT, "..", "codezero", "ledger", "artifacts");
 export const CHAIN_ID = 685685;
-/** Of anvil's first account: publicly known, it holds nothing anywhere. */
+/** The key of anvil's first account: publicly known, it holds nothing anywhere. */
 const OWNER = privateKeyToAccount("0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80");
 
 export class Chain {
@@ -160,7 +160,7 @@ export class App {
   }
 }
 
-/** In the form of account-kit's: 1 byte, nonce, length, validation, deadline, call; then the signature. */
+/** Returns bytes in the form of account-kit's: 1 byte, nonce, length, validation, deadline, call; then the signature. */
 export function digest(publicKey, deadline, entity = 1n) {
   const nonce = (((entity << 8n) | 3n) << 64n).toString(16).padStart(64, "0");
   const call = `1bbf564c${publicKey.slice(2).toLowerCase()}`;
@@ -172,7 +172,7 @@ export function inDays(days) {
   return Math.floor(Date.now() / 1000) + days * 86_400;
 }
 
-/** From npm on Linux; elsewhere foundry's own, in the path. */
+/** Returns the anvil to run: npm's on Linux, elsewhere foundry's own, in the path. */
 function anvil() {
   const installed = join(import.meta.dirname, "node_modules", "@foundry-rs", "anvil-linux-amd64", "bin", "anvil");
   return existsSync(installed) ? installed : "anvil";

@@ -37,7 +37,7 @@ function submit(peerId, reward, at = app) {
   return at.post("/api/submit-reward", { orgId: ORG_ID, roundNumber: 0, stageNumber: 0, reward, peerId });
 }
 
-/** To the bundler, past the app. */
+/** Sends to the bundler, past the app. */
 function send(operation) {
   return stack.alto.ask("eth_sendUserOperation", [operation, entryPoint07Address]);
 }

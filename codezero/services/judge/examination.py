@@ -17,7 +17,7 @@ from codezero.runtime.worker import Worker
 from codezero.services.judge.client import JudgeService
 
 if TYPE_CHECKING:
-    from codezero.policy.asked import AskedPolicy
+    from codezero.policy.query import QueryPolicy
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ class Examination:
     """The examinations of one peer. All methods return at once."""
 
     def __init__(
-        self, service: JudgeService, policy: AskedPolicy, *, peer_id: str, model_name: str, notes: Path
+        self, service: JudgeService, policy: QueryPolicy, *, peer_id: str, model_name: str, notes: Path
     ) -> None:
         """`notes` is the file with the last round that was answered, so that a round that is played again after a kill
         is not answered twice."""

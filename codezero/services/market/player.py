@@ -24,7 +24,7 @@ from codezero.services.market.contract import Market
 from codezero.services.market.stakes import Stakes, most_likely
 
 if TYPE_CHECKING:  # it imports torch
-    from codezero.policy.asked import AskedPolicy
+    from codezero.policy.query import QueryPolicy
 
 POLL_S = 20.0
 BUSY_POLL_S = 2.0
@@ -47,7 +47,7 @@ class Player:
         self,
         judge: JudgeService,
         market: Market,
-        policy: AskedPolicy,
+        policy: QueryPolicy,
         book: Book,
         stakes: Stakes,
         wake: Callable[[], None],

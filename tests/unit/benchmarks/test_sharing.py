@@ -37,7 +37,13 @@ def test_text_survives_the_tokenizer():
 
 @pytest.mark.slow
 def test_arms_end_with_a_table(tmp_path, capsys):
-    arms = ["8/0", "2/0-filtered", "1/1", *(f"1/1-{manner}-1" for manner in small_swarm.MANNERS), "1/1-accuracy"]
+    arms = [
+        "8/0",
+        "2/0-filtered",
+        "1/1",
+        *(f"1/1-{one}-1" for one in small_swarm.BEHAVIOURS),
+        "1/1-accuracy",
+    ]
     folders = ["--state", str(tmp_path / "state"), "--results", str(tmp_path / "results")]
     sharing.main([*arms, "--seeds", "1", "--rounds", "1", *folders])
     rows = capsys.readouterr().out.splitlines()[-len(arms) :]

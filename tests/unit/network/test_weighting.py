@@ -4,7 +4,7 @@ import pytest
 
 from codezero.config import SwarmConfig, Weighting
 from codezero.network.selection import SapoSelection
-from codezero.network.weighting import MOST, WINDOW
+from codezero.network.weighting import MAX_WEIGHT, WINDOW
 from codezero.types import RoundId
 from tests.builders import rollout, scored, task
 
@@ -34,7 +34,7 @@ def test_who_is_right_more_often_counts_for_more(weights):
 
 
 def test_a_weight_has_a_bound_also_where_no_own_attempt_is_right(weights):
-    assert weights(group(0), group(15, peer_id="p")) == {"p": MOST}
+    assert weights(group(0), group(15, peer_id="p")) == {"p": MAX_WEIGHT}
 
 
 def test_a_new_identity_counts_like_this_node(weights):

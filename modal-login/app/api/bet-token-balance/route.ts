@@ -8,7 +8,7 @@ import { findUser } from "@/lib/store";
 
 const input = z.object({ orgId, peerId });
 
-/** In the token's smallest unit, as a decimal string: JSON numbers are too small. */
+/** Returns the balance in the token's smallest unit, as a decimal string: JSON numbers are too small. */
 export const POST = post(input, async ({ orgId, peerId }) => {
   await findUser(orgId);
   const call = marketCall("betTokenBalance", [peerId]);

@@ -8,7 +8,7 @@ export const dynamic = "force-dynamic";
 export interface Account {
   orgId: string;
   accountAddress: string;
-  /** In seconds since 1970. */
+  /** Unix time in seconds. */
   expiresAt: number;
   expired: boolean;
   /** Those registered; null while the chain cannot be asked. */

@@ -24,7 +24,7 @@ MAX_BATCH_TOKENS = 6_144
 """The most tokens in a forward pass of several texts, with the prompt for each: as many as in a judge's."""
 
 
-class AskedPolicy:
+class QueryPolicy:
     """Answers questions of the services' threads by the current policy, apart from training, without random numbers."""
 
     def __init__(self, policy: LoadedModel, turn: threading.Lock, *, max_new_tokens: int) -> None:

@@ -9,7 +9,7 @@ import torch
 from codezero.errors import PromptTooLong, Stopping
 from codezero.llm.load import LoadedModel
 from codezero.policy import asked
-from codezero.policy.asked import AskedPolicy
+from codezero.policy.query import QueryPolicy
 from tests.builders import tiny_model, tiny_tokenizer
 
 CHAT = [{"role": "user", "content": "Which?"}]
@@ -35,7 +35,7 @@ def plain_logprobs(policy, prompt, completion):
 
 def test_likelihoods_are_those_of_a_plain_pass_over_each_choice():
     policy = loaded()
-    found = AskedPolicy(policy, threading.Lock(), max_new_tokens=8).token_logprobs(CHAT, "<answer>", ["a", "a dog"])
+    found = QueryPolicy(policy, threading.Lock(), max_new_tokens=8).token_logprobs(CHAT, "<answer>", ["a", "a dog"])
     prompt = policy.encode_chat(CHAT) + policy.encode_text("<answer>")
     for text, logprobs in zip(["a", "a dog"], found, strict=True):
         assert logprobs == pytest.approx(plain_logprobs(policy, prompt, policy.encode_text(text)), abs=1e-4)
@@ -43,7 +43,7 @@ def test_likelihoods_are_those_of_a_plain_pass_over_each_choice():
 
 
 def test_an_answer_is_greedy_and_takes_no_random_number():
-    policy = AskedPolicy(loaded(), threading.Lock(), max_new_tokens=8)
+    policy = QueryPolicy(loaded(), threading.Lock(), max_new_tokens=8)
     before = torch.get_rng_state()
     assert policy.answer("1+1?") == policy.answer("1+1?")
     assert torch.equal(torch.get_rng_state(), before)
@@ -51,7 +51,7 @@ def test_an_answer_is_greedy_and_takes_no_random_number():
 
 def test_a_question_waits_while_the_policy_is_trained():
     turn, done = threading.Lock(), threading.Event()
-    policy = AskedPolicy(loaded(), turn, max_new_tokens=2)
+    policy = QueryPolicy(loaded(), turn, max_new_tokens=2)
 
     def ask():
         policy.answer("?")
@@ -66,7 +66,7 @@ def test_a_question_waits_while_the_policy_is_trained():
 
 def test_what_does_not_fit_the_model_is_told_and_leaves_the_turn_free():
     turn = threading.Lock()
-    policy = AskedPolicy(loaded(context_length=64), turn, max_new_tokens=8)
+    policy = QueryPolicy(loaded(context_length=64), turn, max_new_tokens=8)
     with pytest.raises(PromptTooLong):
         policy.answer("x" * 100)
     with pytest.raises(PromptTooLong):
@@ -76,7 +76,7 @@ def test_what_does_not_fit_the_model_is_told_and_leaves_the_turn_free():
 
 def test_a_question_is_not_read_at_any_length(monkeypatch):
     monkeypatch.setattr(asked, "MAX_PROMPT_TOKENS", 100)
-    policy = AskedPolicy(loaded(), threading.Lock(), max_new_tokens=8)
+    policy = QueryPolicy(loaded(), threading.Lock(), max_new_tokens=8)
     assert policy.answer("x" * 20)
     for ask in (policy.answer, lambda text: policy.token_logprobs(CHAT, text, ["a"])):
         with pytest.raises(PromptTooLong):
@@ -85,7 +85,7 @@ def test_a_question_is_not_read_at_any_length(monkeypatch):
 
 def test_many_choices_are_scored_a_few_at_a_time_with_the_same_numbers(monkeypatch):
     choices = [f"choice {number}" for number in range(7)]
-    policy = AskedPolicy(loaded(), threading.Lock(), max_new_tokens=8)
+    policy = QueryPolicy(loaded(), threading.Lock(), max_new_tokens=8)
     at_once = policy.token_logprobs(CHAT, "<answer>", choices)
     sizes, scored = [], asked.CompletionScorer.logprobs
 
@@ -103,7 +103,7 @@ def test_many_choices_are_scored_a_few_at_a_time_with_the_same_numbers(monkeypat
 
 
 def test_a_node_that_ends_breaks_off_its_answer(monkeypatch):
-    policy, steps = AskedPolicy(loaded(), turn := threading.Lock(), max_new_tokens=50), []
+    policy, steps = QueryPolicy(loaded(), turn := threading.Lock(), max_new_tokens=50), []
 
     def sample(model, request, sample=asked.sample_groups):
         def step(done, total):
@@ -126,7 +126,7 @@ def test_a_node_that_ends_breaks_off_its_answer(monkeypatch):
 def test_the_tokenizer_that_the_rounds_use_is_left_alone():
     """It has a switch for special tokens in it, which two threads would take turns to set for each other."""
     policy = loaded()
-    asked_policy = AskedPolicy(policy, threading.Lock(), max_new_tokens=2)
+    asked_policy = QueryPolicy(policy, threading.Lock(), max_new_tokens=2)
     expected = asked_policy.token_logprobs(CHAT, "<answer>", ["<|im_end|>"])
     policy.tokenizer.chat_template = "{{ raise_exception('not yours') }}"
     switch = policy.tokenizer._tokenizer.encode_special_tokens
