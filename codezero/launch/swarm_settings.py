@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from codezero.config.swarm_file import SwarmFile, quoted
 from codezero.errors import ConfigError
 from codezero.launch import hosting
 from codezero.launch.several import OF_EACH, refuse
+from codezero.publish.tokens import OF_SOLVERS
 
 BOOTNODE, NODE, PROPOSER, VERIFIER = "bootnode", "node", "proposer", "verifier"
 """The kinds of programs in a swarm; the names of programs, and of their folders, begin with them."""
@@ -44,10 +45,15 @@ class UpOptions:
     gpus: str = ""
     """`all`, or the GPUs' numbers by `nvidia-smi`, such as `0,2`; empty takes all where there are several."""
     settings: Sequence[str] = ()
-    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    environment: Mapping[str, str] = field(default_factory=lambda: _given(lambda name: name not in OF_SOLVERS))
     """The environment variables of all programs."""
-    node_environment: Mapping[str, str] = field(default_factory=dict)
+    node_environment: Mapping[str, str] = field(default_factory=lambda: _given(lambda name: name in OF_SOLVERS))
     """Environment variables that only nodes get."""
+
+
+def _given(wants: Callable[[str], bool]) -> dict[str, str]:
+    """Returns the environment variables whose names are wanted."""
+    return {name: value for name, value in os.environ.items() if wants(name)}
 
 
 def node_settings(options: UpOptions, before: SwarmFile | None) -> tuple[list[str], NodeConfig]:

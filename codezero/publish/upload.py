@@ -93,8 +93,7 @@ def _raise_if_busy(response: Any) -> None:
 
 
 def wait_of(headers: Mapping[str, str], now_s: float) -> float | None:
-    """Returns the seconds that an answer asks to wait, None if it does not: by Retry-After, else by
-    RateLimit."""
+    """Returns the seconds that an answer asks to wait by Retry-After, else by RateLimit; None if it does not."""
     if said := headers.get("retry-after", ""):
         return retry_after_s(said, now_s)
     limit = _RATE_LIMIT.search(headers.get("ratelimit", "")[:_MAX_DETAIL])
