@@ -13,7 +13,16 @@
 # TORCH  a torch requirement of your own;  CPU_ONLY=1  no GPU;  CODEZERO_VENV  a virtual environment in which codezero
 # is installed already: nothing is set up then.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")"
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+if [ "$PWD" != "$here" ]; then
+  # A file that is named from the folder of the call, as for --join, stays that file.
+  for argument in "$@"; do
+    shift
+    if [ -f "$argument" ] && [ "${argument#/}" = "$argument" ]; then argument=$PWD/$argument; fi
+    set -- "$@" "$argument"
+  done
+  cd "$here"
+fi
 # shellcheck source=scripts/setup.sh
 source scripts/setup.sh
 

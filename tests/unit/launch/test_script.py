@@ -45,11 +45,11 @@ def on_terminal(checkout):
         tty.close()
 
 
-def without_terminal(checkout, *arguments, **environment):
-    """Runs it to its end; returns exit code and output."""
+def without_terminal(checkout, *arguments, folder=None, **environment):
+    """Runs it to its end, from another folder if one is given; returns exit code and output."""
     done = subprocess.run(
         checkout.command(*arguments),
-        cwd=checkout.folder,
+        cwd=folder or checkout.folder,
         env={**checkout.environment, "NODE": "ends", **environment},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -209,6 +209,15 @@ def test_a_session_is_resumed_for_a_node_that_the_app_ends_with(login, on_termin
     tty.expect("node stops")
     assert tty.wait() == 0
     wait_until_gone([login.pid()])
+
+
+def test_a_swarm_file_is_that_of_the_folder_it_is_named_from(checkout, tmp_path):
+    folder = tmp_path / "from here"
+    folder.mkdir()
+    (folder / "friends.yaml").write_text(SWARM)
+    code, shown = without_terminal(checkout, "--join", "friends.yaml", folder=folder)
+    assert code == 0
+    assert f"starts run --stop-with-parent swarm={folder}/friends.yaml" in shown
 
 
 def test_a_swarm_whose_ledger_needs_a_sign_in_starts_the_app_too_unless_one_is_named(checkout, login):
