@@ -167,7 +167,8 @@ class Program:
             self._start(budget)
             result = self._attempt(lambda case=case: self._check(case))
             results.append(result or _PASSED)
-            budget = budget.after(results[-1].reason)
+            if self._alone:
+                budget = budget.after(results[-1].reason)
             if result is not None and result.outcome is CaseOutcome.UNKNOWN:
                 # It was cut off: the next case must not see its half-made changes.
                 self._start(budget)
@@ -192,6 +193,8 @@ class Program:
                 result = failed or self._attempt(lambda number=number: self._check(cases[number]))
                 if result is not None and self._results[number] == _PASSED:
                     self._results[number] = replace(result, reason=short(f"on its own: {result.reason}"))
+                if result is not None and result.outcome is CaseOutcome.UNKNOWN:
+                    failed = result  # it was cut off, and the rest of the group may need what it left undone
 
     def _check(self, tree: ast.Module | None) -> None:
         if tree is None:

@@ -310,6 +310,23 @@ def test_a_case_that_was_cut_off_leaves_nothing_behind():
     assert outcomes(code, "assert f(0) == 1\nassert f(1) == 2\nassert f(0) == 1", steps=1000) == [PASS, UNKNOWN, PASS]
 
 
+def test_what_was_cut_off_on_its_own_leaves_open_what_goes_on_from_it():
+    warm = "if not warm:\n        for _ in range(600): pass\n        warm.append(1)"
+    code = f"""
+warm = []
+def start():
+    {warm}
+    return 1
+def push(xs, x):
+    {warm}
+    for _ in range(600): pass
+    xs.append(x)
+    return len(xs)"""
+    tests = "a = []\nassert start() == 1\nassert push(a, 5) == 1\nassert push(a, 6) == 2"
+    left = (UNKNOWN, "on its own: step budget")
+    assert run(code, tests, steps=1000) == [(PASS, ""), left, left]
+
+
 def test_setup_is_for_tests_and_solution():
     code = "def f(x):\n    return helper(x) + limit"
     setup = "import math\nlimit = 3\ndef helper(x):\n    return x * 2\n"
