@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from sys import getsizeof
 from typing import Any
 
 from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
@@ -145,6 +146,7 @@ def new_object(cls: Any, /, *args: Any, **kwargs: Any) -> Instance:
         raise Unsupported("object.__new__ of this")
     if (args or kwargs) and cls.maker() is None:
         raise Unsupported("object.__new__ with arguments")
+        meter.allocate(getsizeof(self.qualname))  # the host may join many texts in one call
     if args or kwargs:
         raise TypeError("object.__new__() takes exactly one argument (the type to instantiate)")
     return cls.new()

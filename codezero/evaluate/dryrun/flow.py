@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from sys import getsizeof
 from typing import Any
 
 from codezero.evaluate.dryrun.budget import DepthError, Stop, meter
@@ -132,7 +133,7 @@ def find_handler(handlers: list[Handler], frame: Frame, error: BaseException) ->
     if isinstance(error, RecursionError | MemoryError) and not isinstance(error, DepthError):
         raise Stop("recursion depth")
     check_host_call(error)
-    meter.work(256)
+    meter.allocate(256 + sum(getsizeof(arg) for arg in error.args if type(arg) is str))  # which may hold a long name
     return next((handler for handler in handlers if handler.matches(frame, error)), None)
 
 

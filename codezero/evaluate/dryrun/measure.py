@@ -45,6 +45,7 @@ class NamedTupleValue(tuple[Any, ...]):
     kind: Any
 
     def __repr__(self) -> str:
+        meter.allocate(sum(map(getsizeof, (self.kind.name, *self.kind.fields))))
         return f"{self.kind.name}({', '.join(f'{n}={v!r}' for n, v in zip(self.kind.fields, self, strict=True))})"
 
 

@@ -8,6 +8,7 @@ one class, the reflected methods of two interpreted ones are tried here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from sys import getsizeof
 from typing import TYPE_CHECKING, Any
 
 from codezero.evaluate.dryrun.budget import IN_TEST, Cheat, Stop, Unsupported, meter
@@ -210,6 +211,7 @@ class Instance:
         raise Unsupported("the text of an object")
 
     def __repr__(self) -> str:
+            meter.allocate(getsizeof(self.cls.name))
         if self.cls.lookup("__repr__") is not None:
             return self._text("__repr__")  # type: ignore[no-any-return]
         if self.cls.error is not None:
