@@ -95,6 +95,8 @@ def _named_tuple(name: str, bases: list[Any], namespace: dict[str, Any], annotat
     if base is not NAMED_TUPLE:
         return NamedTuple(name, base.fields, base.defaults, namespace, base)
     fields = tuple(annotated)
+    if any(field.startswith("_") for field in fields):
+        raise ValueError("Field names cannot start with an underscore")
     if len(fields) > MAX_FIELDS:
         raise Unsupported("this class of named tuples")
     with_default = [field for field in fields if field in namespace]

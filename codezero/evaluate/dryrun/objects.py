@@ -125,16 +125,13 @@ class Instance:
     def __hash__(self) -> int:
         if self.data is not None and self.cls.owner("__hash__") is None:
             return hash(self.data)
-        for cls in self.cls.mro:
-            own = cls.namespace.get("__hash__", _MISSING)
-            if own is None or (own is _MISSING and "__eq__" in cls.namespace):
-                raise TypeError(f"unhashable type: '{self.cls.name}'")
-            if own is not _MISSING:
-                found = own(self)
-                if type(found) is not int:
-                    raise TypeError("__hash__ method should return an integer")
-                return hash(found)
-        return object.__hash__(self)
+        method = self.cls.hashing()
+        if method is None:
+            raise TypeError(f"unhashable type: '{self.cls.name}'")
+        found = method(self)
+        if type(found) is not int:
+            raise TypeError("__hash__ method should return an integer")
+        return hash(found)
 
     def __bool__(self) -> bool:
         if self.cls.lookup("__bool__") is not None:
