@@ -23,7 +23,7 @@ from codezero.evaluate.dryrun.descriptors import (
 from codezero.evaluate.dryrun.fields import FIELDS
 from codezero.evaluate.dryrun.library_decimal import Context
 from codezero.evaluate.dryrun.measure import NamedTupleValue, type_name
-from codezero.evaluate.dryrun.methods import METHODS
+from codezero.evaluate.dryrun.methods import METHODS, RECORD_METHODS
 from codezero.evaluate.dryrun.modules import Module, PerCase
 from codezero.evaluate.dryrun.named_tuples import NamedTuple
 from codezero.evaluate.dryrun.objects import OF_DATA, Instance
@@ -146,7 +146,7 @@ def _of_record(value: NamedTupleValue, name: str) -> Any:
     if type(found) is Property:
         return found.getter(value)
     if found is None:
-        return _missing(value, name)
+        return BoundMethod(RECORD_METHODS[name], value) if name in RECORD_METHODS else _missing(value, name)
     return _bound(found, value, value.kind)
 
 
@@ -237,7 +237,7 @@ def _unbound(kind: TypeValue, name: str) -> Callable[..., Any]:
     def call(value: Any, /, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(value, kind.host):
             raise TypeError(f"descriptor '{name}' for '{kind.name}' objects doesn't apply to '{type_name(value)}'")
-        return METHODS[type(value)][name](value, *args, **kwargs)
+        return METHODS[kind.host][name](value, *args, **kwargs)
 
     return call
 

@@ -149,6 +149,9 @@ class Meter:
         """The stream that reads standard input; None before the first read."""
         self.pending = 0
         """The highest layer of standard output that has unflushed text."""
+        self.derived = False
+        """True if the program made an instance of a class derived from a builtin type, which few functions here
+        take."""
 
     def start(self, budget: Budget, seconds: float, stdin: str = "") -> None:
         """Starts a case with a full budget but at most `seconds` of processor time, and with empty output."""
@@ -164,8 +167,6 @@ class Meter:
         self.judging = IN_SOLUTION
         """Whose code runs, which tells whether methods of the solution's classes may decide comparisons."""
         self.unsure = ""
-        self.derived = False
-        """True if the case made an instance of a class derived from a builtin type, which few functions here take."""
         self.handling: list[BaseException] = []
 
     def refill(self) -> None:

@@ -89,6 +89,8 @@ class Instance:
         return self if self.data is None else self.data
 
     def __index__(self) -> int:
+        if type(self.data) is int:
+            raise Unsupported("an IntEnum as an integer")  # whose size the function of the host has not charged
         if self.cls.owner("__index__") is not None:
             raise Unsupported("__index__ of an object")
         raise TypeError(f"'{self.cls.name}' object cannot be interpreted as an integer")
@@ -227,6 +229,13 @@ class Instance:
 
 def _define(name: str) -> None:
     if name in UNARY:
+def as_index(value: Any) -> Any:
+    """Returns the integer of a member of an IntEnum, and any other value as it is."""
+    if type(value) is Instance and type(value.data) is int and value.cls.owner("__index__") is None:
+        return value.data
+    return value
+
+
 
         def method(self: Instance) -> Any:
             return self.invoke(name, missing=f"bad operand type for {UNARY[name]}: '{self.cls.name}'")
