@@ -146,6 +146,7 @@ class Class(Type):
     def __repr__(self) -> str:
         if self.is_library:
             raise Unsupported("the text of a class of the library")
+        meter.allocate(getsizeof(self.qualname))  # the host may join many texts in one call
         return f"<class '{meter.module}.{self.qualname}'>"
 
 
@@ -155,7 +156,6 @@ def new_object(cls: Any, /, *args: Any, **kwargs: Any) -> Instance:
         raise Unsupported("object.__new__ of this")
     if (args or kwargs) and cls.maker() is None:
         raise Unsupported("object.__new__ with arguments")
-        meter.allocate(getsizeof(self.qualname))  # the host may join many texts in one call
     if args or kwargs:
         raise TypeError("object.__new__() takes exactly one argument (the type to instantiate)")
     return cls.new()

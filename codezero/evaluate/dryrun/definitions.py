@@ -106,6 +106,8 @@ def _annotations(unit: Unit, node: ast.FunctionDef) -> list[Expression]:
 
 
 def _function(unit: Unit, node: ast.FunctionDef) -> Statement:
+    if getattr(node, "type_params", None):  # from Python 3.12 on
+        return refusal_of("a parameter of types")
     make, store = function_maker(unit, node, node.name), unit.store(node.name)
     decorators, annotations = unit.expressions(node.decorator_list), _annotations(unit, node)
     text = ast.get_docstring(node, clean=False)
@@ -126,6 +128,8 @@ def _function(unit: Unit, node: ast.FunctionDef) -> Statement:
 
 
 def _class(unit: Unit, node: ast.ClassDef) -> Statement:
+    if getattr(node, "type_params", None):
+        return refusal_of("a parameter of types")
     inner = unit.within(class_scope(node, unit.scope))
     body, store = inner.block(node.body), unit.store(node.name)
     bases, decorators = unit.expressions(node.bases), unit.expressions(node.decorator_list)

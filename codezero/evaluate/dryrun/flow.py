@@ -18,7 +18,7 @@ from codezero.evaluate.dryrun.measure import iterate
 from codezero.evaluate.dryrun.operators import COMPARE
 from codezero.evaluate.dryrun.targets import delete_name, target_store
 from codezero.evaluate.dryrun.text import repr_of
-from codezero.evaluate.dryrun.values import Frame, TypeValue, charged
+from codezero.evaluate.dryrun.values import Frame, Opaque, TypeValue, charged
 
 _PACKAGE = __name__.rpartition(".")[0]
 
@@ -125,6 +125,8 @@ def _is_instance(error: BaseException, kind: Any) -> bool:
         if isinstance(error, Raised):
             return issubclass(error.instance.cls.error or Exception, kind.host)
         return isinstance(error, kind.host)
+    if type(kind) is Opaque:
+        kind.refuse()
     raise TypeError("catching classes that do not inherit from BaseException is not allowed")
 
 
@@ -166,7 +168,12 @@ def _try(unit: Unit, node: ast.Try) -> Statement:
             result = guarded(frame)
         except PROGRAM_ERRORS as error:
             find_handler([], frame, error)
-            last = final(frame)
+            handling = meter.handling
+            handling.append(error)
+            try:
+                last = final(frame)
+            finally:
+                handling.pop()
             if last is not None:
                 return last
             raise

@@ -17,8 +17,6 @@ from codezero.evaluate.dryrun.values import Iterating, charged
 if TYPE_CHECKING:
     from codezero.evaluate.dryrun.classes import Class
 
-_MISSING = object()
-
 OPERATORS = {
     "Add": "add", "Sub": "sub", "Mult": "mul", "Div": "truediv", "FloorDiv": "floordiv", "Mod": "mod", "Pow": "pow",
     "LShift": "lshift", "RShift": "rshift", "BitAnd": "and", "BitOr": "or", "BitXor": "xor", "MatMult": "matmul",
@@ -89,10 +87,10 @@ class Instance:
         return self if self.data is None else self.data
 
     def __index__(self) -> int:
-        if type(self.data) is int:
-            raise Unsupported("an IntEnum as an integer")  # whose size the function of the host has not charged
         if self.cls.owner("__index__") is not None:
             raise Unsupported("__index__ of an object")
+        if type(self.data) is int:
+            raise Unsupported("an IntEnum as an integer")  # whose size the function of the host has not charged
         raise TypeError(f"'{self.cls.name}' object cannot be interpreted as an integer")
 
     def __eq__(self, other: object) -> Any:
@@ -210,10 +208,10 @@ class Instance:
         raise Unsupported("the text of an object")
 
     def __repr__(self) -> str:
-            meter.allocate(getsizeof(self.cls.name))
         if self.cls.lookup("__repr__") is not None:
             return self._text("__repr__")  # type: ignore[no-any-return]
         if self.cls.error is not None:
+            meter.allocate(getsizeof(self.cls.name))
             return f"{self.cls.name}{self.args!r}" if len(self.args) != 1 else f"{self.cls.name}({self.args[0]!r})"
         if self.data is not None:
             return repr(self.data)
@@ -222,13 +220,15 @@ class Instance:
     def __format__(self, spec: str) -> str:
         if spec and self.data is not None:
             return format(self.data, spec)
+        if spec and self.cls.members is not None:
+            return format(str(self), spec)
+        if spec and any(cls.is_library for cls in self.cls.mro):
+            raise Unsupported("a format of an object of the library")  # a Fraction has some from Python 3.12 on
         if spec:
             raise TypeError(f"unsupported format string passed to {self.cls.name}.__format__")
         return str(self)
 
 
-def _define(name: str) -> None:
-    if name in UNARY:
 def as_index(value: Any) -> Any:
     """Returns the integer of a member of an IntEnum, and any other value as it is."""
     if type(value) is Instance and type(value.data) is int and value.cls.owner("__index__") is None:
@@ -236,6 +236,8 @@ def as_index(value: Any) -> Any:
     return value
 
 
+def _define(name: str) -> None:
+    if name in UNARY:
 
         def method(self: Instance) -> Any:
             return self.invoke(name, missing=f"bad operand type for {UNARY[name]}: '{self.cls.name}'")
