@@ -99,32 +99,6 @@ class DepthError(RecursionError):
 class Meter:
     """Counts down the budget of one case, and holds the state of the case."""
 
-    __slots__ = (
-        "any_digits",
-        "case",
-        "deadline",
-        "depth",
-        "derived",
-        "given",
-        "handling",
-        "judging",
-        "left",
-        "memory",
-        "module",
-        "nested",
-        "output",
-        "output_left",
-        "pending",
-        "per_case",
-        "reader",
-        "recursion_limit",
-        "reordered",
-        "steps",
-        "test_names",
-        "unordered",
-        "unsure",
-    )
-
     def __init__(self) -> None:
         self.test_names: frozenset[str] = frozenset()
         """Names that occur in the tests. A class among them is part of the task; others are the solution's own."""

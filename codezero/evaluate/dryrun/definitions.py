@@ -13,8 +13,9 @@ from codezero.evaluate.dryrun.compiler import BREAK, CONTINUE, STATEMENTS, Expre
 from codezero.evaluate.dryrun.errors import PROGRAM_ERRORS
 from codezero.evaluate.dryrun.generators import Yielding, generator_block
 from codezero.evaluate.dryrun.library import find_module, import_from
-from codezero.evaluate.dryrun.scope import BadScope, FunctionNode, class_scope, function_scope, has_yield
+from codezero.evaluate.dryrun.scope import BadScope, class_scope, function_scope, has_yield
 from codezero.evaluate.dryrun.values import UNBOUND, Code, Frame, Function, Opaque
+from codezero.tasks.testcases import FunctionNode, bound_name
 
 
 def function_maker(unit: Unit, node: FunctionNode | ast.Lambda, name: str) -> Expression:
@@ -168,7 +169,7 @@ def _return(unit: Unit, node: ast.Return) -> Statement:
 
 def _import(unit: Unit, node: ast.Import) -> Statement:
     stores = [
-        (alias.name if alias.asname else alias.name.split(".")[0], alias.name, unit.store(_bound_name(alias)))
+        (alias.name if alias.asname else bound_name(alias), alias.name, unit.store(bound_name(alias)))
         for alias in node.names
     ]
 
@@ -181,10 +182,6 @@ def _import(unit: Unit, node: ast.Import) -> Statement:
     return load
 
 
-def _bound_name(alias: ast.alias) -> str:
-    return alias.asname or alias.name.split(".")[0]
-
-
 def _import_from(unit: Unit, node: ast.ImportFrom) -> Statement:
     module = node.module or ""
     if node.level:
@@ -193,7 +190,7 @@ def _import_from(unit: Unit, node: ast.ImportFrom) -> Statement:
         return lambda frame: None
     if any(alias.name == "*" for alias in node.names):
         return _import_all(unit, module)
-    stores = [(alias.name, unit.store(_bound_name(alias))) for alias in node.names]
+    stores = [(alias.name, unit.store(bound_name(alias))) for alias in node.names]
 
     def load(frame: Frame) -> None:
         for name, store in stores:

@@ -6,7 +6,8 @@ import ast
 import sys
 from collections.abc import Iterable, Iterator
 
-from codezero.evaluate.rules.solution import BUILTINS, FUNCTIONS, KEPT, RuleScore, Solution, broken
+from codezero.evaluate.rules.solution import BUILTINS, KEPT, RuleScore, Solution, broken
+from codezero.tasks.testcases import FunctionNode, bound_name
 
 _PURE_MODULES = frozenset(
     """__future__ abc argparse array ast base64 binascii bisect calendar cmath codecs collections colorsys contextlib
@@ -86,7 +87,7 @@ def _members(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """Yields the names of the attributes that the code's classes define and that the code assigns."""
     for node in nodes:
         if isinstance(node, ast.ClassDef):
-            yield from (inner.name for inner in node.body if isinstance(inner, FUNCTIONS))
+            yield from (inner.name for inner in node.body if isinstance(inner, FunctionNode))
             fields = (inner.target for inner in node.body if isinstance(inner, ast.AnnAssign))
             yield from (field.id for field in fields if isinstance(field, ast.Name))
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
@@ -110,12 +111,10 @@ class _Effects:
         for node in self.nodes:
             if isinstance(node, ast.Import):
                 for alias in node.names:
-                    self.modules[alias.asname or alias.name.split(".")[0]] = (
-                        alias.name if alias.asname else alias.name.split(".")[0]
-                    )
+                    self.modules[bound_name(alias)] = alias.name if alias.asname else bound_name(alias)
             elif isinstance(node, ast.ImportFrom):
-                self.modules.update({a.asname or a.name: f"{node.module}.{a.name}" for a in node.names})
-            elif isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+                self.modules.update({bound_name(a): f"{node.module}.{a.name}" for a in node.names})
+            elif isinstance(node, FunctionNode | ast.ClassDef):
                 self.defined.add(node.name)
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 self.assigned.add(node.id)

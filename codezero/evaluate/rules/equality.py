@@ -8,16 +8,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codezero.evaluate.rules.solution import (
-    BUILTINS,
-    FUNCTIONS,
-    KEPT,
-    RuleScore,
-    Solution,
-    bound_names,
-    broken,
-    own_nodes,
-)
+from codezero.evaluate.rules.solution import BUILTINS, KEPT, RuleScore, Solution, bound_names, broken, own_nodes
+from codezero.tasks.testcases import FunctionNode
 
 _COMPARISONS = frozenset({"__eq__", "__ne__", "__hash__", "__bool__", "__class__", "__instancecheck__", "__contains__"})
 _ORDERS = frozenset({"__lt__", "__le__", "__gt__", "__ge__"})
@@ -68,7 +60,7 @@ def _class(node: ast.ClassDef, solution: Solution, *, is_answer: bool) -> Iterat
 def _members(node: ast.ClassDef) -> Iterator[tuple[str, int, ast.AST]]:
     """Yields (name, line, definition) for the names that a class defines or assigns."""
     for statement in node.body:
-        if isinstance(statement, FUNCTIONS):
+        if isinstance(statement, FunctionNode):
             yield statement.name, statement.lineno, statement
         elif isinstance(statement, ast.Assign):
             for target in statement.targets:
@@ -79,7 +71,7 @@ def _is_constant(definition: ast.AST) -> bool:
     """Returns whether a comparison does not depend on its second parameter."""
     if isinstance(definition, ast.Lambda):
         arguments, body = definition.args, list(ast.walk(definition.body))
-    elif isinstance(definition, FUNCTIONS):
+    elif isinstance(definition, FunctionNode):
         arguments, body = definition.args, list(own_nodes(definition))
     else:
         return True
