@@ -12,13 +12,15 @@ from codezero.tasks.testcases import FunctionNode, bound_name
 _PURE_MODULES = frozenset(
     """__future__ abc argparse array ast base64 binascii bisect calendar cmath codecs collections colorsys contextlib
     contextvars copy csv dataclasses datetime decimal difflib doctest enum errno fractions functools gc graphlib
-    hashlib heapq hmac html io ipaddress itertools json keyword locale logging math numbers operator os pprint
-    queue random re resource secrets shlex statistics string struct sys textwrap time timeit tokenize traceback types
-    typing unicodedata unittest urllib uuid warnings weakref zlib zoneinfo""".split()  # noqa: SIM905
+    hashlib heapq hmac html inspect io ipaddress itertools json keyword locale logging math numbers operator os
+    pathlib pprint queue random re resource secrets shlex statistics string struct sys textwrap time timeit tokenize
+    traceback types typing unicodedata unittest urllib uuid warnings weakref zlib zoneinfo""".split()  # noqa: SIM905
 )
 """Modules of the standard library that only compute; of those in `_SAFE_NAMES` only these names do. Any other module of
 the standard library is a side effect; a module outside it is none, whether or not it can be imported."""
 _SAFE_NAMES = {
+    "inspect": frozenset({"Parameter", "isclass", "isfunction", "isgenerator", "isgeneratorfunction", "signature"}),
+    "pathlib": frozenset({"PurePath", "PurePosixPath", "PureWindowsPath"}),
     "codecs": frozenset({"encode", "decode"}),
     "gc": frozenset({"collect", "disable", "enable", "freeze", "isenabled"}),
     "io": frozenset({"StringIO", "BytesIO", "IOBase", "RawIOBase", "BufferedReader", "TextIOWrapper"}),
@@ -36,7 +38,7 @@ _SAFE_NAMES = {
     "unittest": frozenset({"TestCase", "main"}),
     "urllib": frozenset({"parse"}),
 }
-_NEVER_WHOLE = frozenset({"io", "os"})
+_NEVER_WHOLE = frozenset({"inspect", "io", "os", "pathlib"})
 """Modules of which `*` brings names that are not safe, where honest code names what it takes."""
 _PROGRAM_NAMES = {
     "os": frozenset({"read", "write", "fstat", "environ"}),
@@ -150,6 +152,8 @@ class _Effects:
             yield from self._attribute(node.value, node.attr, changes=not isinstance(node.ctx, ast.Load))
         elif isinstance(node, ast.Call):
             yield from self._call(node)
+        elif isinstance(node, ast.keyword) and node.arg == "eval_str":
+            yield "evaluates the text of annotations"
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) <= _MAX_STRING_CHARS:
             yield from (f"names {name} in a string" for name in _ESCAPES if "__" in name and name in node.value)
 
