@@ -135,7 +135,7 @@ def find_handler(handlers: list[Handler], frame: Frame, error: BaseException) ->
     if isinstance(error, RecursionError | MemoryError) and not isinstance(error, DepthError):
         raise Stop("recursion depth")
     check_host_call(error)
-    meter.allocate(256 + sum(getsizeof(arg) for arg in error.args if type(arg) is str))  # which may hold a long name
+    meter.allocate(256 + sum(getsizeof(arg) for arg in error.args[:1] if type(arg) is str))  # a text with names
     return next((handler for handler in handlers if handler.matches(frame, error)), None)
 
 

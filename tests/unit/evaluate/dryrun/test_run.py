@@ -341,6 +341,13 @@ def test_a_case_that_was_cut_off_leaves_nothing_behind():
     assert outcomes(code, "assert f(0) == 1\nassert f(1) == 2\nassert f(0) == 1", steps=1000) == [PASS, UNKNOWN, PASS]
 
 
+def test_what_goes_on_from_a_case_that_was_cut_off_is_unknown():
+    code = "def push(xs, x):\n    while x == 5: pass\n    xs.append(x)\n    return len(xs)"
+    tests = "a = []\nassert push(a, 5) == 1\nassert push(a, 6) == 2\nassert push([], 6) == 1"
+    left = (UNKNOWN, "goes on from a test that was cut off")
+    assert run(code, tests, steps=1000) == [(UNKNOWN, "step budget"), left, (PASS, "")]
+
+
 def test_what_was_cut_off_on_its_own_leaves_open_what_goes_on_from_it():
     warm = "if not warm:\n        for _ in range(600): pass\n        warm.append(1)"
     code = f"""
