@@ -9,7 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator
 
-from codezero.evaluate.rules.solution import FUNCTIONS, bound_names, is_main_guard, parts_of, read
+from codezero.evaluate.rules.solution import bound_names, is_main_guard, parts_of, read
+from codezero.tasks.testcases import FunctionNode
 
 _BLOCKS = ("body", "orelse", "finalbody")
 _ENDS = (ast.Return, ast.Raise, ast.Break, ast.Continue)
@@ -24,7 +25,7 @@ def stripped(code: str) -> ast.Module:
     for node in ast.walk(tree):
         if isinstance(node, ast.arg) and isinstance(node.annotation, ast.Constant):
             node.annotation = None
-        elif isinstance(node, FUNCTIONS) and isinstance(node.returns, ast.Constant):
+        elif isinstance(node, FunctionNode) and isinstance(node.returns, ast.Constant):
             node.returns = None
         for body in _blocks(node):
             kept = [s for s in body if not (isinstance(s, ast.Expr) and _is_idle(s.value))]
@@ -43,13 +44,13 @@ def reachable(tree: ast.Module, wanted: Collection[str] | None) -> ast.Module:
     for node in ast.walk(tree):
         if isinstance(node, ast.arg):
             node.annotation = None
-        elif isinstance(node, FUNCTIONS):
+        elif isinstance(node, FunctionNode):
             node.returns = None
         in_class = isinstance(node, ast.ClassDef)
         for body in _blocks(node):
             live = [left for s in body for left in _live(s, is_function=is_function, in_class=in_class)]
             _replace(body, _up_to_end(live), node)
-    for function in [node for node in ast.walk(tree) if isinstance(node, FUNCTIONS)]:
+    for function in [node for node in ast.walk(tree) if isinstance(node, FunctionNode)]:
         _drop_unused(function, set())
     if wanted is not None:
         _drop_unused(tree, set(wanted))
@@ -142,7 +143,7 @@ def _drop_unused(scope: ast.AST, wanted: set[str]) -> None:
 
 def _is_droppable(statement: ast.stmt) -> bool:
     """Returns whether leaving the statement out changes nothing but the names that it binds."""
-    if isinstance(statement, (*FUNCTIONS, ast.ClassDef)):
+    if isinstance(statement, FunctionNode | ast.ClassDef):
         return not statement.decorator_list
     if isinstance(statement, ast.Import):
         return True

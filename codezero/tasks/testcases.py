@@ -24,9 +24,15 @@ MAX_UNFOLDED = 500
 UNPARSEABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 """The exceptions of `ast.parse` on hostile text: bad syntax, null bytes, nesting too deep for its stack."""
 
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 _DEFINITIONS = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 """A line as Python's parser counts them: a form feed, for example, does not end one."""
+
+
+def bound_name(alias: ast.alias) -> str:
+    """Returns the name that a part of an import statement binds."""
+    return alias.asname or alias.name.split(".")[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

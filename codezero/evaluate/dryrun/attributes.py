@@ -5,6 +5,7 @@ No attribute of a host object is read by a name from a program unless FIELDS all
 
 from __future__ import annotations
 
+from abc import ABCMeta
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError
 from typing import Any
@@ -23,7 +24,7 @@ from codezero.evaluate.dryrun.descriptors import (
 from codezero.evaluate.dryrun.fields import FIELDS
 from codezero.evaluate.dryrun.library_decimal import Context
 from codezero.evaluate.dryrun.measure import NamedTupleValue, type_name
-from codezero.evaluate.dryrun.methods import METHODS
+from codezero.evaluate.dryrun.methods import METHODS, RECORD_METHODS
 from codezero.evaluate.dryrun.modules import Module, PerCase
 from codezero.evaluate.dryrun.named_tuples import NamedTuple
 from codezero.evaluate.dryrun.objects import OF_DATA, Instance
@@ -146,7 +147,7 @@ def _of_record(value: NamedTupleValue, name: str) -> Any:
     if type(found) is Property:
         return found.getter(value)
     if found is None:
-        return _missing(value, name)
+        return BoundMethod(RECORD_METHODS[name], value) if name in RECORD_METHODS else _missing(value, name)
     return _bound(found, value, value.kind)
 
 
@@ -166,7 +167,8 @@ def _of_class(value: Class, name: str) -> Any:
             return value.name if name == "__name__" else value.qualname
         if name == "__init__":
             return Builtin("__init__", _base_init)
-        if is_dunder(name) or value.builtin is not None or hasattr(type, name) or any(c.is_library for c in value.mro):
+        is_of_library = value.builtin is not None or any(cls.is_library for cls in value.mro)
+        if is_dunder(name) or is_of_library or hasattr(ABCMeta, name):
             raise Unsupported(f"attribute {name} of a class")
         raise AttributeError(f"type object '{value.name}' has no attribute '{name}'")
     if type(found) is Property:
@@ -237,7 +239,7 @@ def _unbound(kind: TypeValue, name: str) -> Callable[..., Any]:
     def call(value: Any, /, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(value, kind.host):
             raise TypeError(f"descriptor '{name}' for '{kind.name}' objects doesn't apply to '{type_name(value)}'")
-        return METHODS[type(value)][name](value, *args, **kwargs)
+        return METHODS[kind.host][name](value, *args, **kwargs)
 
     return call
 
@@ -257,7 +259,7 @@ def set_attribute(value: Any, name: str, new: Any) -> None:
                 raise AttributeError(f"property '{name}' of '{value.cls.name}' object has no setter")
             found.setter(value, new)
         elif value.cls.frozen:
-            raise FrozenInstanceError(f"cannot assign to field {name!r}")
+            _refuse_frozen(value, f"cannot assign to field {name!r}")
         elif value.cls.slots is not None and name not in value.cls.slots:
             raise AttributeError(f"'{value.cls.name}' object has no attribute '{name}'")
         else:
@@ -278,10 +280,16 @@ def delete_attribute(value: Any, name: str) -> None:
     if type(value) is not Instance:
         _refuse_change(value, name)
     if value.cls.frozen:
-        raise FrozenInstanceError(f"cannot delete field {name!r}")
+        _refuse_frozen(value, f"cannot delete field {name!r}")
     if name not in value.attrs:
         raise AttributeError(name)
     del value.attrs[name]
+
+
+def _refuse_frozen(value: Instance, text: str) -> None:
+    if value.cls.members is not None:
+        raise Unsupported("a change of a member of an enumeration")
+    raise FrozenInstanceError(text)
 
 
 def _refuse_change(value: Any, name: str) -> None:

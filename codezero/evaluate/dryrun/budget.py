@@ -99,32 +99,6 @@ class DepthError(RecursionError):
 class Meter:
     """Counts down the budget of one case, and holds the state of the case."""
 
-    __slots__ = (
-        "any_digits",
-        "case",
-        "deadline",
-        "depth",
-        "derived",
-        "given",
-        "handling",
-        "judging",
-        "left",
-        "memory",
-        "module",
-        "nested",
-        "output",
-        "output_left",
-        "pending",
-        "per_case",
-        "reader",
-        "recursion_limit",
-        "reordered",
-        "steps",
-        "test_names",
-        "unordered",
-        "unsure",
-    )
-
     def __init__(self) -> None:
         self.test_names: frozenset[str] = frozenset()
         """Names that occur in the tests. A class among them is part of the task; others are the solution's own."""
@@ -149,6 +123,9 @@ class Meter:
         """The stream that reads standard input; None before the first read."""
         self.pending = 0
         """The highest layer of standard output that has unflushed text."""
+        self.derived = False
+        """True if the program made an instance of a class derived from a builtin type, which few functions here
+        take."""
 
     def start(self, budget: Budget, seconds: float, stdin: str = "") -> None:
         """Starts a case with a full budget but at most `seconds` of processor time, and with empty output."""
@@ -164,8 +141,6 @@ class Meter:
         self.judging = IN_SOLUTION
         """Whose code runs, which tells whether methods of the solution's classes may decide comparisons."""
         self.unsure = ""
-        self.derived = False
-        """True if the case made an instance of a class derived from a builtin type, which few functions here take."""
         self.handling: list[BaseException] = []
 
     def refill(self) -> None:

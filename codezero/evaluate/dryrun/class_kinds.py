@@ -95,6 +95,8 @@ def _named_tuple(name: str, bases: list[Any], namespace: dict[str, Any], annotat
     if base is not NAMED_TUPLE:
         return NamedTuple(name, base.fields, base.defaults, namespace, base)
     fields = tuple(annotated)
+    if any(field.startswith("_") for field in fields):
+        raise ValueError("Field names cannot start with an underscore")
     if len(fields) > MAX_FIELDS:
         raise Unsupported("this class of named tuples")
     with_default = [field for field in fields if field in namespace]
@@ -105,9 +107,16 @@ def _named_tuple(name: str, bases: list[Any], namespace: dict[str, Any], annotat
 
 
 class _EnumNames(dict[str, Any]):
-    """The names that the body of an enumeration binds. Raises TypeError like CPython where one is bound again."""
+    """The names that the body of an enumeration binds, with a number in place of each `auto()`. Raises TypeError like
+    CPython where one is bound again."""
+
+    last = 0
 
     def __setitem__(self, name: str, value: Any) -> None:
+        if type(value) is Auto:
+            value = self.last + 1
+        if type(value) is int and not name.startswith("_"):
+            self.last = max(self.last, value)
         both = (value, self.get(name))
         if name in self and not name.startswith("_") and not all(isinstance(one, _NO_MEMBERS) for one in both):
             raise TypeError(f"{name!r} already defined")
@@ -122,17 +131,14 @@ def names_of_body(bases: Iterable[Any]) -> dict[str, Any]:
 
 def _make_members(cls: Class) -> None:
     """Makes the members of an enumeration from the names that its body binds; equal values are aliases of the first."""
-    cls.members, last = {}, 0
+    cls.members = {}
     init = cls.lookup("__init__")
     for name, value in list(cls.namespace.items()):
         if name.startswith("_") or isinstance(value, _NO_MEMBERS):
             if name.startswith("_") and not name.startswith("__"):
                 raise Unsupported("a private name in an enumeration")
             continue
-        value = last + 1 if type(value) is Auto else value
-        if type(value) is int:
-            last = max(last, value)
-        elif cls.builtin is not None:
+        if type(value) is not int and cls.builtin is not None:
             raise Unsupported("this value of an IntEnum")
         member = next((m for m in cls.members.values() if equal(m.attrs["_value_"], value)), None)
         if member is None:

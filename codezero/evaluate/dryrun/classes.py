@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from sys import getsizeof
 from typing import Any
 
 from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
@@ -92,6 +93,15 @@ class Class(Type):
                 return cls.namespace[name]
         return default
 
+    def hashing(self) -> Callable[[Instance], int] | None:
+        """Returns the function that hashes its instances, unless they have data that does; None if nothing does."""
+        for cls in self.mro:
+            if "__hash__" in cls.namespace:
+                return cls.namespace["__hash__"]  # type: ignore[no-any-return]
+            if "__eq__" in cls.namespace:
+                return None
+        return object.__hash__
+
     def maker(self) -> Callable[..., Any] | None:
         """Returns the function `__new__` of the class, if it or a base defines one."""
         found = self.lookup("__new__")
@@ -136,6 +146,7 @@ class Class(Type):
     def __repr__(self) -> str:
         if self.is_library:
             raise Unsupported("the text of a class of the library")
+        meter.allocate(getsizeof(self.qualname))  # the host may join many texts in one call
         return f"<class '{meter.module}.{self.qualname}'>"
 
 
@@ -171,7 +182,10 @@ def _slots(cls: Class) -> frozenset[str] | None:
         names = (names,) if type(names) is str else names
         if type(names) not in (tuple, list) or not all(type(name) is str for name in names):
             return None
-        found.update(mangled(name, one.name) for name in names)
+        own = {mangled(name, one.name) for name in names}
+        if one is cls and own & one.namespace.keys():
+            raise ValueError(f"{min(own & one.namespace.keys())!r} in __slots__ conflicts with class variable")
+        found |= own
     return None if "__dict__" in found or cls.builtin is not None else frozenset(found)
 
 

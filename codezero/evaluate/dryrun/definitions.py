@@ -13,8 +13,9 @@ from codezero.evaluate.dryrun.compiler import BREAK, CONTINUE, STATEMENTS, Expre
 from codezero.evaluate.dryrun.errors import PROGRAM_ERRORS
 from codezero.evaluate.dryrun.generators import Yielding, generator_block
 from codezero.evaluate.dryrun.library import find_module, import_from
-from codezero.evaluate.dryrun.scope import BadScope, FunctionNode, class_scope, function_scope, has_yield
+from codezero.evaluate.dryrun.scope import BadScope, class_scope, function_scope, has_yield
 from codezero.evaluate.dryrun.values import UNBOUND, Code, Frame, Function, Opaque
+from codezero.tasks.testcases import FunctionNode, bound_name
 
 
 def function_maker(unit: Unit, node: FunctionNode | ast.Lambda, name: str) -> Expression:
@@ -106,6 +107,8 @@ def _annotations(unit: Unit, node: ast.FunctionDef) -> list[Expression]:
 
 
 def _function(unit: Unit, node: ast.FunctionDef) -> Statement:
+    if getattr(node, "type_params", None):  # from Python 3.12 on
+        return refusal_of("a parameter of types")
     make, store = function_maker(unit, node, node.name), unit.store(node.name)
     decorators, annotations = unit.expressions(node.decorator_list), _annotations(unit, node)
     text = ast.get_docstring(node, clean=False)
@@ -126,6 +129,8 @@ def _function(unit: Unit, node: ast.FunctionDef) -> Statement:
 
 
 def _class(unit: Unit, node: ast.ClassDef) -> Statement:
+    if getattr(node, "type_params", None):
+        return refusal_of("a parameter of types")
     inner = unit.within(class_scope(node, unit.scope))
     body, store = inner.block(node.body), unit.store(node.name)
     bases, decorators = unit.expressions(node.bases), unit.expressions(node.decorator_list)
@@ -164,7 +169,7 @@ def _return(unit: Unit, node: ast.Return) -> Statement:
 
 def _import(unit: Unit, node: ast.Import) -> Statement:
     stores = [
-        (alias.name if alias.asname else alias.name.split(".")[0], alias.name, unit.store(_bound_name(alias)))
+        (alias.name if alias.asname else bound_name(alias), alias.name, unit.store(bound_name(alias)))
         for alias in node.names
     ]
 
@@ -177,10 +182,6 @@ def _import(unit: Unit, node: ast.Import) -> Statement:
     return load
 
 
-def _bound_name(alias: ast.alias) -> str:
-    return alias.asname or alias.name.split(".")[0]
-
-
 def _import_from(unit: Unit, node: ast.ImportFrom) -> Statement:
     module = node.module or ""
     if node.level:
@@ -189,7 +190,7 @@ def _import_from(unit: Unit, node: ast.ImportFrom) -> Statement:
         return lambda frame: None
     if any(alias.name == "*" for alias in node.names):
         return _import_all(unit, module)
-    stores = [(alias.name, unit.store(_bound_name(alias))) for alias in node.names]
+    stores = [(alias.name, unit.store(bound_name(alias))) for alias in node.names]
 
     def load(frame: Frame) -> None:
         for name, store in stores:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from codezero.evaluate.dryrun.budget import Unsupported
 from codezero.evaluate.dryrun.objects import Instance
-from codezero.evaluate.dryrun.values import Hidden
+from codezero.evaluate.dryrun.values import Function, Hidden
 
 if TYPE_CHECKING:
     from codezero.evaluate.dryrun.classes import Class
@@ -46,6 +47,12 @@ class StaticMethod(Hidden):
 
     def __init__(self, function: Any) -> None:
         self.function = function
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Calls it in the body of its class, where it is no method yet."""
+        if type(self.function) is not Function:  # such as another one, with which calls nest
+            raise Unsupported("a call of this static method")
+        return self.function.invoke(*args, **kwargs)
 
 
 class ClassMethod(Hidden):

@@ -8,7 +8,7 @@ from typing import Any
 from codezero.evaluate.dryrun.budget import Stop, meter
 from codezero.evaluate.dryrun.classes import Class
 from codezero.evaluate.dryrun.objects import Instance
-from codezero.evaluate.dryrun.values import Function, TypeValue
+from codezero.evaluate.dryrun.values import Function, Opaque, TypeValue
 
 PROGRAM_ERRORS = (Exception, SystemExit, KeyboardInterrupt)
 """Exceptions that a program can catch, unlike Stop and GeneratorExit."""
@@ -73,4 +73,6 @@ def throwable(value: Any) -> BaseException:
         return Raised(value)
     if isinstance(value, BaseException):
         raise Stop(f"raising {type(value).__name__}")
+    if type(value) is Opaque:
+        value.refuse()
     return TypeError("exceptions must derive from BaseException")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from sys import getsizeof
 from typing import Any
 
 from codezero.evaluate.dryrun.budget import DepthError, Stop, meter
@@ -17,7 +18,7 @@ from codezero.evaluate.dryrun.measure import iterate
 from codezero.evaluate.dryrun.operators import COMPARE
 from codezero.evaluate.dryrun.targets import delete_name, target_store
 from codezero.evaluate.dryrun.text import repr_of
-from codezero.evaluate.dryrun.values import Frame, TypeValue, charged
+from codezero.evaluate.dryrun.values import Frame, Opaque, TypeValue, charged
 
 _PACKAGE = __name__.rpartition(".")[0]
 
@@ -124,6 +125,8 @@ def _is_instance(error: BaseException, kind: Any) -> bool:
         if isinstance(error, Raised):
             return issubclass(error.instance.cls.error or Exception, kind.host)
         return isinstance(error, kind.host)
+    if type(kind) is Opaque:
+        kind.refuse()
     raise TypeError("catching classes that do not inherit from BaseException is not allowed")
 
 
@@ -132,7 +135,7 @@ def find_handler(handlers: list[Handler], frame: Frame, error: BaseException) ->
     if isinstance(error, RecursionError | MemoryError) and not isinstance(error, DepthError):
         raise Stop("recursion depth")
     check_host_call(error)
-    meter.work(256)
+    meter.allocate(256 + sum(getsizeof(arg) for arg in error.args[:1] if type(arg) is str))  # a text with names
     return next((handler for handler in handlers if handler.matches(frame, error)), None)
 
 
@@ -165,7 +168,12 @@ def _try(unit: Unit, node: ast.Try) -> Statement:
             result = guarded(frame)
         except PROGRAM_ERRORS as error:
             find_handler([], frame, error)
-            last = final(frame)
+            handling = meter.handling
+            handling.append(error)
+            try:
+                last = final(frame)
+            finally:
+                handling.pop()
             if last is not None:
                 return last
             raise

@@ -39,7 +39,6 @@ from codezero.evaluate.dryrun.text import convert, format_value, repr_of, text_o
 from codezero.evaluate.dryrun.type_values import TYPES
 from codezero.evaluate.dryrun.values import Builtin, Iterating, charged
 
-_MISSING = object()
 _ADD = BINARY["Add"]
 
 

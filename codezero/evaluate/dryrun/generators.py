@@ -180,7 +180,12 @@ def _try(unit: Unit, node: ast.Try) -> Yielding:
             raise
         except PROGRAM_ERRORS as error:
             find_handler([], frame, error)
-            last = yield from final(frame)
+            handling = meter.handling
+            handling.append(error)
+            try:
+                last = yield from final(frame)
+            finally:
+                handling.pop()
             if last is not None:
                 return last
             raise

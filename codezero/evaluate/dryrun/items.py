@@ -20,14 +20,14 @@ from codezero.evaluate.dryrun.measure import (
     type_name,
 )
 from codezero.evaluate.dryrun.modules import Module
-from codezero.evaluate.dryrun.objects import Instance
+from codezero.evaluate.dryrun.objects import Instance, as_index
 from codezero.evaluate.dryrun.values import Annotation, Generic, Opaque, TypeValue
 
 
 def get_item(container: Any, index: Any) -> Any:
     kind = type(container)
-    if type(index) is Instance and type(index.data) is int and kind in SIZED and kind not in DICTS:
-        index = index.data
+    if type(index) is Instance and kind in SIZED and kind not in DICTS:
+        index = as_index(index)
     if kind in DICTS:
         return container[hashable(index)]
     if kind in SIZED or kind is range:
@@ -63,6 +63,8 @@ def set_item(container: Any, index: Any, value: Any) -> None:
             meter.allocate(len(value) * item_bytes(container))
             if index.step is None:
                 meter.work(len(container))
+        elif type(index) is Instance:
+            index = as_index(index)
         container[index] = value
     elif kind is array:
         if type(index) is slice:
@@ -80,7 +82,7 @@ def delete_item(container: Any, index: Any) -> None:
     kind = type(container)
     if kind in (list, deque, bytearray, array):
         meter.work(len(container))
-        del container[index]
+        del container[as_index(index)]
     elif kind in DICTS or kind is Instance:
         del container[hashable(index)]
     else:

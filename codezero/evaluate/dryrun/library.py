@@ -93,14 +93,16 @@ def _copied(value: Any, memo: dict[int, Any]) -> Any:
 
 
 _TYPES = (
-    "Any AnyStr Callable ClassVar Collection Counter DefaultDict Deque Dict Final FrozenSet Generator Hashable "
-    "Iterable Iterator List Literal Mapping MutableMapping MutableSequence NoReturn Optional OrderedDict Sequence "
-    "Set Sized Text Tuple Type Union"
+    "Any AnyStr Callable ClassVar Collection Dict Final FrozenSet Generator Hashable Iterable Iterator List Literal "
+    "Mapping MutableMapping MutableSequence NoReturn Optional Sequence Set Sized Text Tuple Type Union"
 )
 _TYPING: dict[str, Any] = {
     name: Annotation(getattr(getattr(typing, name), "__origin__", None)) for name in _TYPES.split()
 }
 _TYPING |= {
+    **{name: COLLECTIONS[name] for name in ("Counter", "OrderedDict")},  # a call makes one, also by typing's name
+    "DefaultDict": COLLECTIONS["defaultdict"],
+    "Deque": COLLECTIONS["deque"],
     "Generic": Generic(),
     "NamedTuple": NAMED_TUPLE,
     "TypeVar": Builtin("TypeVar", lambda name, *bounds, **kwargs: Annotation()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import FrozenInstanceError
 from typing import Any
@@ -87,13 +88,23 @@ def _made(cls: Any, **given: Any) -> Class:
     return cls
 
 
+def _is_unhashable(value: Any) -> bool:
+    """Returns whether a default counts as mutable: before Python 3.11 only lists, sets and dicts do."""
+    data = value.data if type(value) is Instance else value
+    if sys.version_info < (3, 11):
+        return isinstance(data, list | set | dict)
+    if type(value) is Instance and (data is None or value.cls.owner("__hash__") is not None):
+        return value.cls.hashing() is None
+    return type(data).__hash__ is None
+
+
 def _field(cls: Class, name: str, kw_only: bool) -> Field:
     """Returns the field of an annotated name; the class keeps its default as an attribute."""
     value = cls.namespace.get(name, _MISSING)
     field = value if type(value) is Field else Field(default=value)
     field.name = name
     field.kw_only = kw_only if field.kw_only is None else bool(field.kw_only)
-    if type(field.default) in (list, set, bytearray) or type(field.default) in DICTS:
+    if _is_unhashable(field.default):
         kind = type_name(field.default)
         raise ValueError(f"mutable default <class '{kind}'> for field {name} is not allowed: use default_factory")
     cls.namespace.pop(name, None)

@@ -158,17 +158,11 @@ def _methodcaller(name: Any, /, *args: Any, **kwargs: Any) -> Builtin:
 
 
 def _one(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def call(a: Any, /) -> Any:
-        return operators.unary(function, a)
-
-    return call
+    return lambda a, /: operators.unary(function, a)
 
 
 def _two(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    def call(a: Any, b: Any, /) -> Any:
-        return function(a, b)
-
-    return call
+    return lambda a, b, /: function(a, b)
 
 
 OPERATOR: dict[str, Any] = {

@@ -12,6 +12,9 @@ from codezero.evaluate.dryrun.measure import MAX_BITS, checked, length, to_list
 from codezero.evaluate.dryrun.modules import PerCase
 from codezero.evaluate.dryrun.values import Builtin, Hidden, TypeValue
 
+_BYTES = 2_560
+"""The size of a generator's state."""
+
 
 class Generator(Hidden):
     """A `random.Random`; `raw` is None without a seed, since its numbers are then unpredictable."""
@@ -31,6 +34,7 @@ def _seed(generator: Generator, seed: Any = None, /) -> None:
     if type(seed) not in (int, float, str, bytes, bool):
         raise Unsupported("random without a seed")
     meter.work(checked(seed).bit_length() if type(seed) is int else len(seed) << 3 if hasattr(seed, "__len__") else 0)
+    meter.allocate(_BYTES)
     generator.raw = random.Random(seed)
 
 

@@ -19,7 +19,7 @@ import regex
 from codezero.evaluate.dryrun.budget import DepthError, Stop, meter
 from codezero.evaluate.dryrun.classes import Class
 from codezero.evaluate.dryrun.errors import Raised
-from codezero.evaluate.dryrun.objects import Instance
+from codezero.evaluate.dryrun.objects import Instance, as_index
 from codezero.evaluate.dryrun.order import in_order
 from codezero.evaluate.dryrun.streams import Stream, lines_of
 from codezero.evaluate.dryrun.values import Annotation, Builtin, Function, Iterating, Opaque, TypeValue, Union, charged
@@ -45,6 +45,7 @@ class NamedTupleValue(tuple[Any, ...]):
     kind: Any
 
     def __repr__(self) -> str:
+        meter.allocate(sum(map(getsizeof, (self.kind.name, *self.kind.fields))))
         return f"{self.kind.name}({', '.join(f'{n}={v!r}' for n, v in zip(self.kind.fields, self, strict=True))})"
 
 
@@ -169,6 +170,7 @@ def checked(number: Any) -> Any:
 
 def bound(number: Any) -> Any:
     """Returns `number`, a bound of a range of integers. Raises Stop if it is long, since all of them may be."""
+    number = as_index(number)
     if type(number) is int and not -SMALL < number < SMALL:
         raise Stop("a count of long integers")
     return number

@@ -15,7 +15,7 @@ from codezero.evaluate.dryrun.library_data import ARRAY_METHODS
 from codezero.evaluate.dryrun.library_decimal import DECIMAL_METHODS, Decimal
 from codezero.evaluate.dryrun.library_random import RANDOM_METHODS, Generator
 from codezero.evaluate.dryrun.library_time import DATE_METHODS, DATETIME_METHODS, DELTA_METHODS, TIME_METHODS
-from codezero.evaluate.dryrun.measure import MATCH, PATTERN, VIEWS, length, measured
+from codezero.evaluate.dryrun.measure import MATCH, PATTERN, VIEWS, NamedTupleValue, length, measured
 from codezero.evaluate.dryrun.methods_containers import CONTAINER_METHODS
 from codezero.evaluate.dryrun.methods_streams import OUTPUT_METHODS, STREAM_METHODS
 from codezero.evaluate.dryrun.methods_text import BYTEARRAY_METHODS, BYTES_METHODS, STR_METHODS
@@ -90,5 +90,8 @@ METHODS: dict[type, dict[str, Method]] = {
     **{
         kind: {**table, **(_SHARED if kind in (set, frozenset, *VIEWS) else _INDEXED)}
         for kind, table in CONTAINER_METHODS.items()
+        if kind is not NamedTupleValue
     },
 }
+RECORD_METHODS: dict[str, Method] = {**CONTAINER_METHODS[NamedTupleValue], **_INDEXED}
+"""The methods of named tuples, whose fields and own methods come first."""

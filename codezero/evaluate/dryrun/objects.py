@@ -8,6 +8,7 @@ one class, the reflected methods of two interpreted ones are tried here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from sys import getsizeof
 from typing import TYPE_CHECKING, Any
 
 from codezero.evaluate.dryrun.budget import IN_TEST, Cheat, Stop, Unsupported, meter
@@ -15,8 +16,6 @@ from codezero.evaluate.dryrun.values import Iterating, charged
 
 if TYPE_CHECKING:
     from codezero.evaluate.dryrun.classes import Class
-
-_MISSING = object()
 
 OPERATORS = {
     "Add": "add", "Sub": "sub", "Mult": "mul", "Div": "truediv", "FloorDiv": "floordiv", "Mod": "mod", "Pow": "pow",
@@ -90,6 +89,8 @@ class Instance:
     def __index__(self) -> int:
         if self.cls.owner("__index__") is not None:
             raise Unsupported("__index__ of an object")
+        if type(self.data) is int:
+            raise Unsupported("an IntEnum as an integer")  # whose size the function of the host has not charged
         raise TypeError(f"'{self.cls.name}' object cannot be interpreted as an integer")
 
     def __eq__(self, other: object) -> Any:
@@ -124,16 +125,13 @@ class Instance:
     def __hash__(self) -> int:
         if self.data is not None and self.cls.owner("__hash__") is None:
             return hash(self.data)
-        for cls in self.cls.mro:
-            own = cls.namespace.get("__hash__", _MISSING)
-            if own is None or (own is _MISSING and "__eq__" in cls.namespace):
-                raise TypeError(f"unhashable type: '{self.cls.name}'")
-            if own is not _MISSING:
-                found = own(self)
-                if type(found) is not int:
-                    raise TypeError("__hash__ method should return an integer")
-                return hash(found)
-        return object.__hash__(self)
+        method = self.cls.hashing()
+        if method is None:
+            raise TypeError(f"unhashable type: '{self.cls.name}'")
+        found = method(self)
+        if type(found) is not int:
+            raise TypeError("__hash__ method should return an integer")
+        return hash(found)
 
     def __bool__(self) -> bool:
         if self.cls.lookup("__bool__") is not None:
@@ -213,6 +211,7 @@ class Instance:
         if self.cls.lookup("__repr__") is not None:
             return self._text("__repr__")  # type: ignore[no-any-return]
         if self.cls.error is not None:
+            meter.allocate(getsizeof(self.cls.name))
             return f"{self.cls.name}{self.args!r}" if len(self.args) != 1 else f"{self.cls.name}({self.args[0]!r})"
         if self.data is not None:
             return repr(self.data)
@@ -221,9 +220,20 @@ class Instance:
     def __format__(self, spec: str) -> str:
         if spec and self.data is not None:
             return format(self.data, spec)
+        if spec and self.cls.members is not None:
+            return format(str(self), spec)
+        if spec and any(cls.is_library for cls in self.cls.mro):
+            raise Unsupported("a format of an object of the library")  # a Fraction has some from Python 3.12 on
         if spec:
             raise TypeError(f"unsupported format string passed to {self.cls.name}.__format__")
         return str(self)
+
+
+def as_index(value: Any) -> Any:
+    """Returns the integer of a member of an IntEnum, and any other value as it is."""
+    if type(value) is Instance and type(value.data) is int and value.cls.owner("__index__") is None:
+        return value.data
+    return value
 
 
 def _define(name: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 from time import thread_time
 from typing import Any
 
@@ -158,40 +159,51 @@ class Program:
         budget = self._budget
         self._start(budget)
         failed = self._attempt(self._prepare)
-        for case in self._cases:
-            if failed is not None:
-                results.append(failed)
+        left_open: set[int] = set()
+        for number, case in enumerate(self._cases):
+            if failed is not None or number in left_open:
+                results.append(failed or unknown("goes on from a test that was cut off"))
                 continue
             if thread_time() > self._end:
                 return
             self._start(budget)
             result = self._attempt(lambda case=case: self._check(case))
             results.append(result or _PASSED)
-            budget = budget.after(results[-1].reason)
-            if result is not None and result.outcome is CaseOutcome.UNKNOWN:
-                # It was cut off: the next case must not see its half-made changes.
+            if self._alone:
+                budget = budget.after(results[-1].reason)
+            if result is not None and result.outcome is CaseOutcome.UNKNOWN and case is not None:
+                # It was cut off: the next case must not see its half-made changes, or miss those that it needs.
+                left_open.update(*(group for group in self._groups if number in group))
                 self._start(budget)
                 failed = self._attempt(self._prepare)
+
+    @cached_property
+    def _groups(self) -> list[list[int]]:
+        """The groups of cases that share state; one of all if that cannot be told."""
+        cases, setup = [case for case in self._cases if case is not None], parse_source(self._suite.setup)
+        if setup is None or len(cases) < len(self._cases):
+            return [list(range(len(self._cases)))]
+        return apart(setup, cases)
 
     def _run_apart(self) -> None:
         """Runs the cases again, each independent group with a new definition of the solution, so that a solution that
         counts its calls or returns prepared answers in order fails."""
         if any(result.outcome is CaseOutcome.FAIL for result in self._results):
             return
-        cases = [case for case in self._cases if case is not None]
-        setup = parse_source(self._suite.setup)
-        if setup is None or len(cases) < len(self._cases):
-            return
-        for group in apart(setup, cases[: len(self._results)]):
+        for group in self._groups:
             if group == list(range(len(group))):
                 continue  # nothing came before it
             self._start(self._budget)
             failed = self._attempt(self._prepare) if thread_time() < self._end else unknown(OUT_OF_TIME)
             for number in group:
+                if number >= len(self._results):
+                    break
                 self._start(self._budget)
-                result = failed or self._attempt(lambda number=number: self._check(cases[number]))
+                result = failed or self._attempt(lambda number=number: self._check(self._cases[number]))
                 if result is not None and self._results[number] == _PASSED:
                     self._results[number] = replace(result, reason=short(f"on its own: {result.reason}"))
+                if result is not None and result.outcome is CaseOutcome.UNKNOWN:
+                    failed = result  # it was cut off, and the rest of the group may need what it left undone
 
     def _check(self, tree: ast.Module | None) -> None:
         if tree is None:

@@ -7,7 +7,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from codezero.tasks.testcases import scopes_of
+from codezero.tasks.testcases import bound_name, scopes_of
 
 _DEBUG = "__debug__"
 _ASYNC = (ast.Await, ast.AsyncFor, ast.AsyncWith)
@@ -62,7 +62,7 @@ def _binds_debug(node: ast.AST) -> bool:
     if isinstance(node, ast.Attribute):
         return node.attr == _DEBUG and isinstance(node.ctx, ast.Store)
     if isinstance(node, ast.alias):
-        return (node.asname or node.name.split(".")[0]) == _DEBUG
+        return bound_name(node) == _DEBUG
     if isinstance(node, ast.MatchClass):
         return _DEBUG in node.kwd_attrs
     return any(getattr(node, field, None) == _DEBUG for field in ("name", "arg", "rest"))

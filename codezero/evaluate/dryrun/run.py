@@ -50,7 +50,8 @@ def dry_run(code: str, suite: TestSuite, budget: Budget | None = None, *, alone:
     default.
 
     PASS and FAIL agree with executing the case, except that a case which passes only after earlier ones is a FAIL;
-    without `alone` it is a PASS. UNKNOWN means that it uses a feature that is not interpreted, or exceeds the budget.
+    without `alone` it is a PASS, and each case has all the steps, whatever the ones before it took. UNKNOWN means that
+    it uses a feature that is not interpreted, or exceeds the budget.
     Never raises because of `code` or the tests. Call it once at a time in a process.
     """
     if suite.num_cases == 0:

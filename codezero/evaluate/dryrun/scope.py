@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+from codezero.tasks.testcases import FunctionNode, bound_name
+
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 
@@ -152,7 +153,7 @@ def _bound_by(node: ast.AST) -> Iterator[str]:
     elif isinstance(node, FunctionNode | ast.ClassDef):
         yield node.name
     elif isinstance(node, ast.Import | ast.ImportFrom):
-        yield from (alias.asname or alias.name.split(".")[0] for alias in node.names)
+        yield from map(bound_name, node.names)
     elif (isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar)) and node.name:
         yield node.name
     elif isinstance(node, ast.MatchMapping) and node.rest:

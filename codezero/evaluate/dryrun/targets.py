@@ -6,7 +6,7 @@ import ast
 from typing import Any
 
 from codezero.evaluate.dryrun.attributes import delete_attribute, get_attribute, set_attribute
-from codezero.evaluate.dryrun.compiler import STATEMENTS, Expression, Statement, Store, Unit, refusal
+from codezero.evaluate.dryrun.compiler import STATEMENTS, Expression, Statement, Store, Unit, refusal, refusal_of
 from codezero.evaluate.dryrun.items import delete_item, get_item, set_item
 from codezero.evaluate.dryrun.measure import first_items
 from codezero.evaluate.dryrun.operators import in_place
@@ -100,7 +100,10 @@ def _annotated(unit: Unit, node: ast.AnnAssign) -> Statement:
     evaluate: Expression = lambda frame: None  # noqa: E731
     if unit.scope.kind != "function" and not unit.future_annotations:
         evaluate = unit.expression(node.annotation)
-    target, is_of_class = node.target, "ClassVar" in ast.unparse(node.annotation)
+    target, text = node.target, ast.unparse(node.annotation)
+    is_of_class = "ClassVar" in text
+    if unit.scope.kind == "class" and ("KW_ONLY" in text or "InitVar" in text):
+        return refusal_of("this annotation of a dataclass")
     if unit.scope.kind == "class" and isinstance(target, ast.Name):
         plain, name = evaluate, unit.scope.mangled(target.id)
 

@@ -220,6 +220,9 @@ class Annotation(Hidden):
     def __init__(self, host: type | None = None) -> None:
         self.host = host
 
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        raise Unsupported("a call of a type of typing")
+
     def __or__(self, other: Any) -> Annotation:
         meter.work(0)
         return Annotation()
@@ -323,4 +326,4 @@ class Opaque:
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = refuse
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __or__ = __ror__ = refuse
     __and__ = __rand__ = __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __abs__ = refuse
-    __eq__ = __ne__ = __hash__ = refuse
+    __eq__ = __ne__ = __hash__ = __index__ = __int__ = __float__ = __round__ = __reversed__ = refuse

@@ -63,11 +63,13 @@ def _counts(
 
 
 def _is_constant(code: str, tests: FreshTests, ends: float) -> bool:
-    """Returns whether an attempt gives one value, or an error, for all fresh inputs, and the reference does not."""
+    """Returns whether an attempt gives one value for all fresh inputs, and the reference does not."""
     if not tests.varied:
         return False
-    values = values_of(code, tests.suite, tests.asked, until(ends))
-    return len({repr(values.get(asked, _NO_VALUE)) for asked in tests.asked}) == 1
+    budget = Budget(steps=len(tests) * Budget().steps, total_seconds=until(ends).total_seconds)
+    values = values_of(code, tests.suite, tests.asked, budget)
+    # none at all is a run that was cut off
+    return bool(values) and len({repr(values.get(asked, _NO_VALUE)) for asked in tests.asked}) == 1
 
 
 _NO_VALUE = object()

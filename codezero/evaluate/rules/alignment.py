@@ -5,17 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codezero.evaluate.rules.solution import (
-    FUNCTIONS,
-    KEPT,
-    Function,
-    RuleScore,
-    Solution,
-    broken,
-    own_nodes,
-    printed,
-)
+from codezero.evaluate.rules.solution import KEPT, RuleScore, Solution, broken, own_nodes, printed
 from codezero.evaluate.rules.structure import parameters
+from codezero.tasks.testcases import FunctionNode
 
 _MIN_COPIED_CHARS = 20
 """The fewest characters of a line that counts as copied; shorter ones, such as `return result`, are equal by chance."""
@@ -25,7 +17,7 @@ def copied(solution: Solution) -> RuleScore:
     """Scores whether the code repeats neither the tests nor the question."""
     tests = [s for s in solution.tree.body if isinstance(s, ast.Assert) and printed(s) in solution.asked.statements]
     if tests:
-        has_more = any(isinstance(s, (*FUNCTIONS, ast.ClassDef)) for s in solution.tree.body)
+        has_more = any(isinstance(s, FunctionNode | ast.ClassDef) for s in solution.tree.body)
         return broken(f"line {tests[0].lineno}: repeats {len(tests)} of the tests", 0.5 if has_more else 0.0)
     question = {line.strip() for line in solution.task.question.splitlines()}
     lines = [line.strip().lstrip("#").strip() for line in solution.code.splitlines()]
@@ -47,7 +39,7 @@ def statement(solution: Solution) -> RuleScore | None:
     return worst if solution.targets else None
 
 
-def _engages(name: str, function: Function) -> RuleScore:
+def _engages(name: str, function: FunctionNode) -> RuleScore:
     nodes = list(own_nodes(function))
     returned = [n.value for n in nodes if isinstance(n, ast.Return) and n.value is not None]
     is_constant = all(_is_small(value) for value in returned) and len({ast.dump(value) for value in returned}) == 1
@@ -71,7 +63,7 @@ def _is_small(value: ast.expr) -> bool:
     return isinstance(value, ast.Constant) or (isinstance(value, ast.Dict) and not value.keys)
 
 
-def _loaded(function: Function) -> Iterator[str]:
+def _loaded(function: FunctionNode) -> Iterator[str]:
     for statement_ in function.body:
         for node in ast.walk(statement_):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):

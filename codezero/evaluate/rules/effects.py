@@ -6,18 +6,21 @@ import ast
 import sys
 from collections.abc import Iterable, Iterator
 
-from codezero.evaluate.rules.solution import BUILTINS, FUNCTIONS, KEPT, RuleScore, Solution, broken
+from codezero.evaluate.rules.solution import BUILTINS, KEPT, RuleScore, Solution, broken
+from codezero.tasks.testcases import FunctionNode, bound_name
 
 _PURE_MODULES = frozenset(
     """__future__ abc argparse array ast base64 binascii bisect calendar cmath codecs collections colorsys contextlib
     contextvars copy csv dataclasses datetime decimal difflib doctest enum errno fractions functools gc graphlib
-    hashlib heapq hmac html io ipaddress itertools json keyword locale logging math numbers operator os pprint
-    queue random re resource secrets shlex statistics string struct sys textwrap time timeit tokenize traceback types
-    typing unicodedata unittest urllib uuid warnings weakref zlib zoneinfo""".split()  # noqa: SIM905
+    hashlib heapq hmac html inspect io ipaddress itertools json keyword locale logging math numbers operator os
+    pathlib pprint queue random re resource secrets shlex statistics string struct sys textwrap time timeit tokenize
+    traceback types typing unicodedata unittest urllib uuid warnings weakref zlib zoneinfo""".split()  # noqa: SIM905
 )
 """Modules of the standard library that only compute; of those in `_SAFE_NAMES` only these names do. Any other module of
 the standard library is a side effect; a module outside it is none, whether or not it can be imported."""
 _SAFE_NAMES = {
+    "inspect": frozenset({"Parameter", "isclass", "isfunction", "isgenerator", "isgeneratorfunction", "signature"}),
+    "pathlib": frozenset({"PurePath", "PurePosixPath", "PureWindowsPath"}),
     "codecs": frozenset({"encode", "decode"}),
     "gc": frozenset({"collect", "disable", "enable", "freeze", "isenabled"}),
     "io": frozenset({"StringIO", "BytesIO", "IOBase", "RawIOBase", "BufferedReader", "TextIOWrapper"}),
@@ -35,7 +38,7 @@ _SAFE_NAMES = {
     "unittest": frozenset({"TestCase", "main"}),
     "urllib": frozenset({"parse"}),
 }
-_NEVER_WHOLE = frozenset({"io", "os"})
+_NEVER_WHOLE = frozenset({"inspect", "io", "os", "pathlib"})
 """Modules of which `*` brings names that are not safe, where honest code names what it takes."""
 _PROGRAM_NAMES = {
     "os": frozenset({"read", "write", "fstat", "environ"}),
@@ -86,7 +89,7 @@ def _members(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """Yields the names of the attributes that the code's classes define and that the code assigns."""
     for node in nodes:
         if isinstance(node, ast.ClassDef):
-            yield from (inner.name for inner in node.body if isinstance(inner, FUNCTIONS))
+            yield from (inner.name for inner in node.body if isinstance(inner, FunctionNode))
             fields = (inner.target for inner in node.body if isinstance(inner, ast.AnnAssign))
             yield from (field.id for field in fields if isinstance(field, ast.Name))
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
@@ -110,12 +113,10 @@ class _Effects:
         for node in self.nodes:
             if isinstance(node, ast.Import):
                 for alias in node.names:
-                    self.modules[alias.asname or alias.name.split(".")[0]] = (
-                        alias.name if alias.asname else alias.name.split(".")[0]
-                    )
+                    self.modules[bound_name(alias)] = alias.name if alias.asname else bound_name(alias)
             elif isinstance(node, ast.ImportFrom):
-                self.modules.update({a.asname or a.name: f"{node.module}.{a.name}" for a in node.names})
-            elif isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+                self.modules.update({bound_name(a): f"{node.module}.{a.name}" for a in node.names})
+            elif isinstance(node, FunctionNode | ast.ClassDef):
                 self.defined.add(node.name)
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 self.assigned.add(node.id)
@@ -151,6 +152,8 @@ class _Effects:
             yield from self._attribute(node.value, node.attr, changes=not isinstance(node.ctx, ast.Load))
         elif isinstance(node, ast.Call):
             yield from self._call(node)
+        elif isinstance(node, ast.keyword) and node.arg == "eval_str":
+            yield "evaluates the text of annotations"
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) <= _MAX_STRING_CHARS:
             yield from (f"names {name} in a string" for name in _ESCAPES if "__" in name and name in node.value)
 

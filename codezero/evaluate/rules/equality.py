@@ -8,18 +8,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codezero.evaluate.rules.solution import (
-    BUILTINS,
-    FUNCTIONS,
-    KEPT,
-    RuleScore,
-    Solution,
-    bound_names,
-    broken,
-    own_nodes,
-)
+from codezero.evaluate.rules.solution import BUILTINS, KEPT, RuleScore, Solution, bound_names, broken, own_nodes
+from codezero.tasks.testcases import FunctionNode
 
 _COMPARISONS = frozenset({"__eq__", "__ne__", "__hash__", "__bool__", "__class__", "__instancecheck__", "__contains__"})
+_OWN_USE = frozenset({"__hash__", "__bool__", "__contains__"})
+"""Those that make no difference to tests unless an object of the class is an answer."""
 _ORDERS = frozenset({"__lt__", "__le__", "__gt__", "__ge__"})
 _PLAIN_VALUES = frozenset(
     """int float complex str bytes bool list tuple dict set frozenset type""".split()  # noqa: SIM905
@@ -59,7 +53,7 @@ def _class(node: ast.ClassDef, solution: Solution, *, is_answer: bool) -> Iterat
             continue
         if name in ("__eq__", "__ne__", "__class__", "__instancecheck__") and _is_constant(value):
             yield line, f"{node.name}.{name} does not look at what it compares"
-        elif name in _COMPARISONS and bases & _PLAIN_VALUES:
+        elif name in _COMPARISONS and bases & _PLAIN_VALUES and (is_answer or name not in _OWN_USE):
             yield line, f"{node.name} changes {name} of {min(bases & _PLAIN_VALUES)}"
         elif name in ("__eq__", "__ne__") and is_answer and not is_tested:
             yield line, f"{node.name} decides by its own {name} what the answer equals"
@@ -68,7 +62,7 @@ def _class(node: ast.ClassDef, solution: Solution, *, is_answer: bool) -> Iterat
 def _members(node: ast.ClassDef) -> Iterator[tuple[str, int, ast.AST]]:
     """Yields (name, line, definition) for the names that a class defines or assigns."""
     for statement in node.body:
-        if isinstance(statement, FUNCTIONS):
+        if isinstance(statement, FunctionNode):
             yield statement.name, statement.lineno, statement
         elif isinstance(statement, ast.Assign):
             for target in statement.targets:
@@ -79,7 +73,7 @@ def _is_constant(definition: ast.AST) -> bool:
     """Returns whether a comparison does not depend on its second parameter."""
     if isinstance(definition, ast.Lambda):
         arguments, body = definition.args, list(ast.walk(definition.body))
-    elif isinstance(definition, FUNCTIONS):
+    elif isinstance(definition, FunctionNode):
         arguments, body = definition.args, list(own_nodes(definition))
     else:
         return True
@@ -95,12 +89,29 @@ def _answered_classes(solution: Solution) -> Iterator[str]:
         nodes = list(own_nodes(function))
         values = [n.value for n in nodes if isinstance(n, ast.Return) and n.value is not None]
         returned = {value.id for value in values if isinstance(value, ast.Name)}
-        values += [n.value for n in nodes if isinstance(n, ast.Assign) and _names_of(n) & returned]
+        replaced = _replaced(function)
+        values += [
+            n.value for n in nodes if isinstance(n, ast.Assign) and (_names_of(n) - replaced.get(n, set())) & returned
+        ]
         for value in values:
             for part in [value, *(value.elts if isinstance(value, ast.List | ast.Tuple) else [])]:
                 if isinstance(part, ast.Call) and isinstance(part.func, ast.Name):
                     yield part.func.id
     yield from (name for name in solution.asked.calls if isinstance(solution.defined.get(name), ast.ClassDef))
+
+
+def _replaced(function: FunctionNode) -> dict[ast.stmt, set[str]]:
+    """Returns the names of which a later assignment replaces the value before the function can return it."""
+    found: dict[ast.stmt, set[str]] = {}
+    last: dict[str, ast.stmt] = {}
+    for statement in function.body:
+        names = _names_of(statement) if isinstance(statement, ast.Assign) else set()
+        for name in names & last.keys():
+            found.setdefault(last[name], set()).add(name)
+        if any(isinstance(node, ast.Return) for node in ast.walk(statement)):
+            last.clear()
+        last.update(dict.fromkeys(names, statement))
+    return found
 
 
 def _names_of(assignment: ast.Assign) -> set[str]:

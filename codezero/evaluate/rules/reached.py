@@ -6,10 +6,10 @@ import ast
 import symtable
 from collections.abc import Iterator, Mapping
 
-from codezero.evaluate.rules.solution import FUNCTIONS, Solution, bound_names, without_docstrings
-from codezero.tasks.testcases import scopes_of
+from codezero.evaluate.rules.solution import Solution, bound_names, without_docstrings
+from codezero.tasks.testcases import FunctionNode, scopes_of
 
-_DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
+_DEFINITIONS = FunctionNode | ast.ClassDef
 
 
 def reached(solution: Solution) -> list[ast.AST]:
@@ -21,7 +21,7 @@ def reached(solution: Solution) -> list[ast.AST]:
         return solution.nodes
     own = {name for name, node in solution.defined.items() if not isinstance(node, ast.Import | ast.ImportFrom)}
     touching: dict[str, list[ast.stmt]] = {}
-    helpers = {node.name: node for node in solution.tree.body if isinstance(node, FUNCTIONS)}
+    helpers = {node.name: node for node in solution.tree.body if isinstance(node, FunctionNode)}
     for statement in solution.tree.body:
         for name in own & {*_touched(statement), *_touched_by_call(statement, helpers)}:
             touching.setdefault(name, []).append(statement)

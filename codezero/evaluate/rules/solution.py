@@ -9,11 +9,9 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TypeGuard
 
-from codezero.tasks.testcases import MAX_SOURCE_CHARS, StdinExample, TestSuite, parse_source
+from codezero.tasks.testcases import MAX_SOURCE_CHARS, FunctionNode, StdinExample, TestSuite, bound_name, parse_source
 from codezero.types import Task, TaskOrigin
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 SCOPED_EXPRESSIONS = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 BUILTINS = frozenset(dir(builtins))
 STDIN_NAMES = frozenset({"input", "open", "stdin", "fileinput", "__stdin__", "read"})
@@ -89,7 +87,7 @@ def own_nodes(function: ast.AST) -> Iterator[ast.AST]:
     while stack:
         node = stack.pop()
         yield node
-        if not isinstance(node, (*FUNCTIONS, ast.ClassDef, ast.Lambda)):
+        if not isinstance(node, FunctionNode | ast.ClassDef | ast.Lambda):
             stack.extend(ast.iter_child_nodes(node))
 
 
@@ -173,10 +171,10 @@ def bound_names(node: ast.AST) -> Iterator[str]:
     """Yields the names that this node itself binds."""
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
         yield node.id
-    elif isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+    elif isinstance(node, FunctionNode | ast.ClassDef):
         yield node.name
     elif isinstance(node, ast.Import | ast.ImportFrom):
-        yield from (alias.asname or alias.name.split(".")[0] for alias in node.names)
+        yield from map(bound_name, node.names)
 
 
 def is_main_guard(statement: ast.stmt) -> TypeGuard[ast.If]:
@@ -256,9 +254,9 @@ class Solution:
         return found
 
     @cached_property
-    def targets(self) -> dict[str, Function]:
+    def targets(self) -> dict[str, FunctionNode]:
         """The functions of the solution that the tests call, by name."""
-        return {name: node for name in self.asked.functions if isinstance(node := self.defined.get(name), Function)}
+        return {name: node for name in self.asked.functions if isinstance(node := self.defined.get(name), FunctionNode)}
 
     @cached_property
     def nodes(self) -> list[ast.AST]:
@@ -276,14 +274,14 @@ def parts_of(scope: ast.AST) -> Iterator[ast.AST]:
     for child in ast.iter_child_nodes(scope):
         if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
             yield child
-            if not isinstance(child, (*FUNCTIONS, ast.ClassDef)):
+            if not isinstance(child, FunctionNode | ast.ClassDef):
                 yield from parts_of(child)
 
 
 def _expressions(statement: ast.stmt) -> Iterator[ast.AST]:
     """Yields the statement and its expressions that run in its scope, without those of inner statements."""
     yield statement
-    if isinstance(statement, (*FUNCTIONS, ast.ClassDef)):
+    if isinstance(statement, FunctionNode | ast.ClassDef):
         return
     stack = [child for child in ast.iter_child_nodes(statement) if not isinstance(child, ast.stmt)]
     while stack:

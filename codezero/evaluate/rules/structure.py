@@ -7,16 +7,8 @@ from collections.abc import Iterator
 
 from pyflakes import checker, messages
 
-from codezero.evaluate.rules.solution import (
-    KEPT,
-    STDIN_NAMES,
-    Function,
-    RuleScore,
-    Solution,
-    broken,
-    own_nodes,
-)
-from codezero.tasks.testcases import UNPARSEABLE
+from codezero.evaluate.rules.solution import KEPT, STDIN_NAMES, RuleScore, Solution, broken, own_nodes
+from codezero.tasks.testcases import UNPARSEABLE, FunctionNode
 
 _UNCHECKABLE = (*UNPARSEABLE, AssertionError)
 """Exceptions of pyflakes, which parses annotations in quotes and asserts that future imports are at the top."""
@@ -46,14 +38,14 @@ def arity(solution: Solution) -> RuleScore | None:
     return KEPT if solution.targets else None
 
 
-def parameters(function: Function) -> Iterator[ast.arg]:
+def parameters(function: FunctionNode) -> Iterator[ast.arg]:
     """Yields every parameter, * and ** included."""
     arguments = function.args
     yield from (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
     yield from (arg for arg in (arguments.vararg, arguments.kwarg) if arg is not None)
 
 
-def _accepts(function: Function, call: ast.Call) -> bool:
+def _accepts(function: FunctionNode, call: ast.Call) -> bool:
     """Returns whether the call's arguments fit the parameters; true for a call with * or **."""
     if any(isinstance(arg, ast.Starred) for arg in call.args) or any(k.arg is None for k in call.keywords):
         return True

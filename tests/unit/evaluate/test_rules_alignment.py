@@ -209,10 +209,32 @@ ADD = "assert add(1, 2) == 3"
         "def add(a, b):\n    return getattr(a, '__add__')(b)",
         "'''Uses eval and __globals__.'''\ndef add(a, b):\n    return a + b",
         "import numpy as np\ndef add(a, b):\n    return np.add(a, b)",
+        "from pathlib import PurePath\ndef add(a, b):\n    return a + b + len(PurePath('x').name)",
+        "import inspect, pathlib\ndef add(a, b):\n    return pathlib.PurePath('x') and inspect.signature(add) and a",
+        "class Memo(dict):\n  def __contains__(self, k): return k > 1\ndef add(a, b):\n  return (a in Memo()) + b",
+        "class Key(list):\n  def __hash__(self): return 1\ndef add(a, b):\n  return a + {Key(): b}[Key()]",
+        "class V:\n  def __eq__(self, o): return self.x == o.x\ndef add(a, b):\n  r = V()\n  r = r.x\n  return r",
     ],
 )
 def test_honest_code_has_no_forbidden_effect_and_no_rigged_comparison(code):
     assert broken(code, ADD) & {"effects", "equality"} == set()
+
+
+@pytest.mark.parametrize(
+    ("of", "method", "lines"),
+    [
+        ("object", "__eq__", "r = V()\n  if a > 9: r = 0\n  return r"),
+        ("object", "__eq__", "r = V()\n  if a > 9: return r\n  r = 0\n  return r"),
+        ("object", "__eq__", "r = q = V()\n  r = 0\n  return q"),
+        ("list", "__eq__", "return {V(): a}"),
+        ("list", "__bool__", "r = V()\n  return r"),
+        ("list", "__contains__", "return V()"),
+        ("list", "__hash__", "return [V()]"),
+    ],
+)
+def test_what_may_be_the_answer_compares_like_a_plain_value(of, method, lines):
+    code = f"class V({of}):\n  def {method}(self, other=0): return self.x == other\ndef add(a, b):\n  {lines}"
+    assert "equality" in broken(code, ADD)
 
 
 @pytest.mark.parametrize(
@@ -252,6 +274,9 @@ def test_honest_code_has_no_forbidden_effect_and_no_rigged_comparison(code):
             "import pathlib; pathlib.Path('x').write_text('y')",
             "globals()['add'] = 1",
         ),
+        *("from pathlib import *", "import pathlib; pathlib.os", "import pathlib as p; p.PosixPath('x')"),
+        *("import inspect; inspect.getsource(add)", "from inspect import currentframe", "from inspect import *"),
+        *("import inspect; inspect.signature(add, eval_str=True)", "import pathlib; f = [pathlib]"),
     ],
 )
 def test_forbidden_effects_of_a_function(line):

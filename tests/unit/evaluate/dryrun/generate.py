@@ -27,7 +27,8 @@ from codezero.evaluate.dryrun.compiler import Unit
 from codezero.evaluate.dryrun.errors import PROGRAM_ERRORS
 from codezero.evaluate.dryrun.functions import BUILTINS
 from codezero.evaluate.dryrun.library import MODULES
-from codezero.evaluate.dryrun.methods import METHODS
+from codezero.evaluate.dryrun.measure import NamedTupleValue
+from codezero.evaluate.dryrun.methods import METHODS, RECORD_METHODS
 from codezero.evaluate.dryrun.modules import Module
 from tests.unit.evaluate.dryrun.confined import Program, Ran, run_all
 from tests.unit.evaluate.dryrun.hostile_values import KINDS, PRELUDE
@@ -86,7 +87,7 @@ def targets() -> dict[str, Target]:
     for name, value in BUILTINS.items():
         found.update(_members(name, getattr(value, "attrs", {})))
     kinds = {type(value()): kind for kind, value in ordinary_values().items()}
-    for host, methods in METHODS.items():
+    for host, methods in {**METHODS, NamedTupleValue: RECORD_METHODS}.items():
         for name in methods:
             found[f"{host.__name__}().{name}"] = Target(f"(lambda value, *args: value.{name}(*args))", kinds[host])
     for expression in SYNTAX:

@@ -85,3 +85,22 @@ def f():
 """
     budget = Budget(memory=1 << 20)
     assert dry_run(code, parse_tests("assert f() == 1"), budget)[0].outcome is CaseOutcome.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "class NAME: pass\nreturn len(str([NAME] * 200)) and 1",
+        "class NAME(ValueError): pass\nreturn len(str([NAME()] * 200)) and 1",
+        "from collections import namedtuple\nP = namedtuple('NAME', 'x')\nreturn len(str([P(1)] * 200)) and 1",
+        "from collections import namedtuple\nP = namedtuple('P', 'NAME')\nreturn len(str([P(1)] * 200)) and 1",
+        "class A: pass\nkept = []\nwhile len(kept) < 200:\n    try: getattr(A, 'NAME')\n"
+        "    except AttributeError as error: kept.append(error)\nreturn 1",
+        "from random import Random\nx = [Random(1) for _ in range(1_000)]\nreturn 1",
+    ],
+    ids=["classes", "errors", "named tuples", "fields", "attributes", "generators"],
+)
+def test_neither_long_names_nor_generators_are_had_for_a_step(lines):
+    code = "def f():\n    " + lines.replace("\n", "\n    ").replace("NAME", "N" * 9_000)
+    (found,) = dry_run(code, parse_tests("assert f() == 1"), Budget(memory=1 << 20))
+    assert (found.outcome, found.reason) == (CaseOutcome.UNKNOWN, "memory budget")

@@ -180,11 +180,41 @@ def test_the_text_of_a_flag_or_a_class_of_the_library_is_unknown(text):
         "import re\nreturn len(re.findall(r'(?-x:a b)', 'a b', re.X))",
         "import re\nreturn len(re.findall(r'(?u:\\w)', 'é', re.A))",
         "try:\n    raise BaseException('x')\nexcept Exception:\n    return 1\nexcept BaseException:\n    return 2",
+        "import statistics\ntry: 1 / 0\nexcept (statistics.StatisticsError, ZeroDivisionError): return 1",
+        "import statistics\ntry: raise statistics.StatisticsError\nexcept ValueError: return 1",
+        "return list[int]([1])[0]",
+        "class A:\n    def __index__(self): return 1\nreturn [1, 2, 3][:A()][0]",
+        "from enum import IntEnum\nclass L(IntEnum):\n    ONE = 1\nreturn [1, 2][:L.ONE][0]",
+        "from enum import IntEnum\nclass L(IntEnum):\n    ONE = 1\nreturn [2, 1].pop(L.ONE)",
+        "from fractions import Fraction\nreturn len(f'{Fraction(1, 3):.9f}') and 1",
+        "from dataclasses import dataclass, KW_ONLY\n@dataclass\nclass A:\n    _: KW_ONLY\n    x: int\nreturn A(x=1).x",
+        "from enum import Enum\nclass C(Enum):\n    A = 2\nC.A.x = 1\nreturn C.A.x",
+        "from enum import Enum\nclass C(Enum):\n    A = 2\ndel C.A._value_\nreturn 1",
+        "from abc import ABC\nclass A(ABC): pass\nclass B: pass\nA.register(B)\nreturn isinstance(B(), A) + 0",
     ],
 )
 def test_what_only_cpython_has_is_unknown_instead_of_an_error(lines):
     code = "def f():\n    " + lines.replace("\n", "\n    ")
     assert outcomes(code, "assert f() == 1") == [UNKNOWN]
+
+
+def test_an_error_over_an_object_of_the_module_that_derives_from_a_builtin_type_is_unknown():
+    found = run("class D(dict): pass\nx = D(a=1)\ndef f(): return '%(a)s' % x", "assert f() == '1'\n" * 2)
+    assert found == [(UNKNOWN, "a class that derives from a builtin type")] * 2
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="the syntax is newer")
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "def f[T](x: T): return x",
+        "class A[T]:\n    def g(self, x: T): return x\ndef f(x): return A().g(x)",
+        "class A:\n    def g[T](self, x: T):\n        yield x\ndef f(x): return next(A().g(x))",
+        "type T = int\ndef f(x: T): return x",
+    ],
+)
+def test_parameters_of_types_are_unknown(lines):
+    assert outcomes(lines, "assert f(1) == 1") == [UNKNOWN]
 
 
 @pytest.mark.parametrize("use", ["C() + 1", "g(1)", "C().m(1)", "[].append()", "map(abs, [1]) + []"])
@@ -289,6 +319,7 @@ def test_an_error_over_what_is_not_interpreted_is_no_failure(use):
         "from collections import *\nfrom functools import *\nfrom heapq import *\nuse = namedtuple('P', 'x')",
         "import abc\nfrom collections import *\nclass A(abc.ABC): pass",
         "from math import *\nfrom itertools import *\nuse = sqrt(2), count(2)",
+        "from collections import *\nfrom typing import *\nuse: Deque[int] = deque([Counter('a')['a'], OrderedDict()])",
     ],
 )
 def test_all_of_a_module_is_what_it_exports(header):
@@ -308,6 +339,30 @@ def test_cases_share_the_library_as_in_one_process():
 def test_a_case_that_was_cut_off_leaves_nothing_behind():
     code = "seen = []\ndef f(x):\n    seen.append(x)\n    while x: pass\n    return len(seen)"
     assert outcomes(code, "assert f(0) == 1\nassert f(1) == 2\nassert f(0) == 1", steps=1000) == [PASS, UNKNOWN, PASS]
+
+
+def test_what_goes_on_from_a_case_that_was_cut_off_is_unknown():
+    code = "def push(xs, x):\n    while x == 5: pass\n    xs.append(x)\n    return len(xs)"
+    tests = "a = []\nassert push(a, 5) == 1\nassert push(a, 6) == 2\nassert push([], 6) == 1"
+    left = (UNKNOWN, "goes on from a test that was cut off")
+    assert run(code, tests, steps=1000) == [(UNKNOWN, "step budget"), left, (PASS, "")]
+
+
+def test_what_was_cut_off_on_its_own_leaves_open_what_goes_on_from_it():
+    warm = "if not warm:\n        for _ in range(600): pass\n        warm.append(1)"
+    code = f"""
+warm = []
+def start():
+    {warm}
+    return 1
+def push(xs, x):
+    {warm}
+    for _ in range(600): pass
+    xs.append(x)
+    return len(xs)"""
+    tests = "a = []\nassert start() == 1\nassert push(a, 5) == 1\nassert push(a, 6) == 2"
+    left = (UNKNOWN, "on its own: step budget")
+    assert run(code, tests, steps=1000) == [(PASS, ""), left, left]
 
 
 def test_setup_is_for_tests_and_solution():

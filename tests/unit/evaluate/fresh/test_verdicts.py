@@ -11,7 +11,8 @@ from codezero.config import EvaluatorConfig, RewardConfig
 from codezero.evaluate.evaluator import P_FAILED, P_PASSED, FrozenEvaluator, walked
 from codezero.evaluate.examination import P_FRESH_DOUBTFUL, P_FRESH_FAILED, P_FRESH_IGNORED, P_RECALLED
 from codezero.evaluate.examiner import Examiner, Fresh
-from codezero.evaluate.fresh.draw import draw
+from codezero.evaluate.fresh.draw import FreshTests, draw
+from codezero.evaluate.fresh.walk import walk
 from codezero.evaluate.score_file import score_lines
 from codezero.tasks.testcases import parse_tests
 from codezero.types import FreshCases, Outcome, RoundId, SwarmRound
@@ -156,6 +157,21 @@ def test_a_failure_of_what_is_visible_is_as_it_was_and_needs_no_reference():
 
 def test_what_loops_on_fresh_inputs_has_failed_them():
     assert p_of(LOOPS) == [P_FRESH_IGNORED]
+
+
+SLOW = "def f(xs):\n    for _ in range(40_000): pass\n    return sum(xs)"
+
+
+def test_a_program_is_no_constant_because_all_inputs_together_take_long():
+    assert p_of(SLOW, reference=MOSTLY, count=12) == [P_FRESH_DOUBTFUL]
+
+
+def test_some_slow_inputs_leave_the_others_all_steps():
+    code = "def f(n):\n    while n < 3: pass\n    for _ in range(40_000): pass\n    return n"
+    suite = parse_tests("\n".join(f"assert f({n}) == {n}" for n in range(8)))
+    tests = FreshTests(suite=suite, asked=tuple(f"f({n})" for n in range(8)), varied=True)
+    (counts,) = walk([(code, None)], tests, None, seconds=10.0)
+    assert (counts.passed, counts.doubtful, counts.unknown, counts.constant) == (5, 3, 0, False)
 
 
 def test_what_hides_from_the_dry_run_on_fresh_inputs_goes_to_the_judge():
