@@ -99,29 +99,6 @@ def test_a_node_pushes_while_it_trains_and_its_token_gets_nowhere(tmp_path, serv
 
 
 @pytest.mark.slow
-def test_a_node_killed_in_an_upload_leaves_no_process_and_pushes_after_its_next_start(tmp_path, server):
-    server.hangs.add("/commit/")
-    process = start(tmp_path, server, HF_TOKEN=TOKEN)
-    try:
-        wait_until(lambda: server.asked("/commit/"), limit_s=600)
-        uploads = [p for p, arguments, _ in programs(process.pid) if "codezero.publish.upload" in arguments]
-    finally:
-        process.kill()
-        process.communicate()
-    wait_until(lambda: not any(upload.is_running() for upload in uploads))
-    assert len(uploads) == 1
-    assert (tmp_path / "state" / "push" / "model").exists()
-    server.hangs.clear()
-    process = start(tmp_path, server, HF_TOKEN=TOKEN)
-    try:
-        wait_until(lambda: server.commits, limit_s=600)
-    finally:
-        stop(process)
-    assert process.returncode == 0
-    assert not (tmp_path / "state" / "push").exists()
-
-
-@pytest.mark.slow
 def test_a_stop_waits_for_no_silent_hub_and_training_not_either(tmp_path, server):
     server.hangs.add("whoami")
     began_s = time.monotonic()
