@@ -174,20 +174,3 @@ def test_rounds_go_on_without_a_judge_and_say_so(market, node, tmp_path):
     assert f"| judge service: the judge service at {url} " in "".join(said)
     assert f"trouble the judge service at {url} " in status(tmp_path)
     assert max(sum(report["seconds"].values()) for report in reports(tmp_path)) < 60
-
-
-def test_rounds_go_on_without_a_market_contract_and_say_so(market, node, tmp_path):
-    judge, nowhere = Judge(), "0x" + "12" * 20
-    judge.show(0)
-    clock = ticking(market.arena.swarm.tick, every_s=1.0)
-    with (
-        serve(judge) as server,
-        clock,
-        running(node(server.url, f"market.contract_address={nowhere}")) as said,
-    ):
-        wait_for(lambda: len(reports(tmp_path)) >= 3 and reports(tmp_path)[-1]["market"], said)
-    trouble = f"there is no contract at {nowhere} on chain 31337: check market.contract_address"
-    assert reports(tmp_path)[-1]["market"] == trouble
-    assert f"| market: {trouble} |" in "".join(said)
-    assert f"trouble {trouble}" in status(tmp_path)
-    assert record(tmp_path) == []
