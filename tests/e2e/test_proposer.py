@@ -2,13 +2,13 @@
 
 import json
 import signal
-import time
 
 import pytest
 
 from codezero.train.checkpoint import CheckpointStore
 from tests.builders import save_tiny
 from tests.commands import start
+from tests.processes import wait_until
 from tests.unit.evaluate.loopback import reply, serve
 
 WORDS = ("apples", "coins", "miles", "notes", "pages", "seats", "stars", "steps", "trees", "waves", "wheels", "words")
@@ -49,13 +49,13 @@ def test_what_a_proposer_writes_is_solved_scored_and_fed_back(tmp_path):
         ]
         command += ["tasks.proposals.share=1", f"proposer.url={server.url}/v1", "proposer.model=scripted"]
         swarm = start([*command, "proposer.patience_s=30"])
-        ends = time.monotonic() + 600
-        while (
-            swarm.poll() is None and time.monotonic() < ends and not any(one["num_judged"] for one in lines(proposals))
-        ):
-            time.sleep(0.1)  # how many rounds that takes depends on the machine
-        swarm.send_signal(signal.SIGINT)
-        out, error = swarm.communicate(timeout=200)
+        try:  # how many rounds that takes depends on the machine
+            wait_until(
+                lambda: swarm.poll() is not None or any(one["num_judged"] for one in lines(proposals)), limit_s=600
+            )
+        finally:
+            swarm.send_signal(signal.SIGINT)
+            out, error = swarm.communicate(timeout=200)
     assert swarm.returncode == 0, out + error
     rounds = [report for node in ("node-1", "node-2") for report in lines(home / node / "logs" / "rounds.jsonl")]
     assert sum(report["num_proposed_groups"] for report in rounds) >= 1
