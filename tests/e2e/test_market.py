@@ -1,6 +1,5 @@
 """A node that is examined by a judge service and plays the prediction market, on a real chain and a tiny model."""
 
-import json
 import os
 import signal
 import sqlite3
@@ -16,6 +15,7 @@ from codezero.ledger import keystore
 from tests.builders import save_tiny
 from tests.e2e.test_chain import command, status, ticking
 from tests.processes import wait_until
+from tests.tiny_node import reports
 from tests.unit.evaluate.loopback import never, reply, serve
 from tests.unit.services.market.arena import Arena
 
@@ -97,11 +97,6 @@ def running(arguments):
         reader.join(10)
     finally:
         process.kill()
-
-
-def reports(tmp_path):
-    path = tmp_path / "logs" / "rounds.jsonl"
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def record(tmp_path):

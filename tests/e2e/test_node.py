@@ -1,11 +1,9 @@
 """The whole node on a tiny random model: what a user starts, stops, kills and starts again."""
 
-import json
 import random
 import signal
 import sqlite3
 import subprocess
-import sys
 import threading
 import time
 from functools import partial
@@ -17,7 +15,9 @@ import torch
 from codezero.cli import main
 from codezero.train.checkpoint import CheckpointStore
 from codezero.views.runs import find_runs
+from tests import tiny_node
 from tests.builders import save_tiny
+from tests.tiny_node import reports
 
 ROOT = Path(__file__).parent.parent.parent
 pytestmark = pytest.mark.usefixtures("restored_process")
@@ -29,19 +29,8 @@ def model(tmp_path_factory):
 
 
 def command(model, folder, *settings):
-    return [
-        *(sys.executable, "-m", "codezero", "run", "preset=local", f"model.name={model}", f"evaluator.model={model}"),
-        *(f"state_dir={folder}/state", f"tracking.log_dir={folder}/logs", "model.device=cpu", "model.threads=1"),
-        *(
-            "train.method=full",
-            "train.learning_rate=1e-3",
-            "rollout.num_generations=2",
-            "rollout.max_new_tokens=24",
-            "swarm.num_local=2",
-            "probe.share=0",
-        ),
-        *settings,
-    ]
+    short = ("train.learning_rate=1e-3", "rollout.num_generations=2", "rollout.max_new_tokens=24")
+    return tiny_node.command(model, folder, "model.threads=1", *short, *settings)
 
 
 def run(model, folder, *settings, **kwargs):
@@ -64,10 +53,6 @@ def start(model, folder, *settings, **kwargs):
         text=True,
         **kwargs,
     )
-
-
-def reports(folder):
-    return [json.loads(line) for line in (folder / "logs" / "rounds.jsonl").read_text().splitlines()]
 
 
 def wait_for_round(process, number):

@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from transformers import AutoModelForCausalLM
 
 from codezero.cli import main
 from codezero.train.checkpoint import saved_weights
+from tests import tiny_node
 from tests.builders import save_tiny
 from tests.e2e.test_node import EVEN
 from tests.processes import programs, wait_until
@@ -32,21 +32,13 @@ def command(folder, server, *settings):
     """A node that learns in nearly every round, so that it soon has something to push."""
     (folder / "even.py").write_text(EVEN)
     model = save_tiny(folder / "model") if not (folder / "model").exists() else str(folder / "model")
-    return [
-        *(sys.executable, "-m", "codezero", "run", "preset=local", f"model.name={model}", f"evaluator.model={model}"),
-        *(f"state_dir={folder}/state", f"tracking.log_dir={folder}/logs", "model.device=cpu", "model.threads=1"),
-        *(
-            "train.method=full",
-            "rollout.num_generations=4",
-            "rollout.max_new_tokens=24",
-            "swarm.num_local=2",
-            "tasks.builtin.weight=0",
-            "tasks.modules=[even]",
-            "probe.share=0",
-            "push.enabled=true",
-        ),
-        *(f"push.endpoint={server.url}", "save_every_s=0", "tracking.level=DEBUG", *settings),
-    ]
+    return tiny_node.command(
+        model,
+        folder,
+        *("model.threads=1", "rollout.num_generations=4", "rollout.max_new_tokens=24", "tasks.builtin.weight=0"),
+        *("tasks.modules=[even]", "push.enabled=true", f"push.endpoint={server.url}", "save_every_s=0"),
+        *("tracking.level=DEBUG", *settings),
+    )
 
 
 def start(folder, server, *settings, **environment):
