@@ -30,11 +30,11 @@ def is_alive(pid):
         return False
 
 
-def wait_until(condition, limit_s=300.0):
-    """What the condition returns when it first holds."""
+def wait_until(condition, limit_s=300.0, said=()):
+    """What the condition returns when it first holds; else an error with the lines that were said until then."""
     deadline = time.monotonic() + limit_s
     while not (found := condition()):
-        assert time.monotonic() < deadline, "it did not come about in time"
+        assert time.monotonic() < deadline, "\n".join(["it did not come about in time", *said])
         time.sleep(0.02)
     return found
 

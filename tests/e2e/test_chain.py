@@ -1,10 +1,8 @@
 """A node whose ledger is a contract on a real chain: a keystore of its own, a ticking clock."""
 
-import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from contextlib import contextmanager, redirect_stdout
@@ -20,7 +18,7 @@ from codezero.identity.key import load_or_create
 from codezero.ledger import keystore
 from codezero.ledger.board import read_swarm_board
 from codezero.ledger.reading import read_view
-from tests import chains
+from tests import chains, tiny_node
 from tests.builders import save_tiny
 from tests.unit.devchain.deployed import Deployed
 
@@ -48,22 +46,13 @@ def ticking(advance, every_s):
 
 
 def command(tmp_path, url, contract, *settings):
-    model = str(tmp_path / "model")
-    return [
-        *(sys.executable, "-m", "codezero", "run", "preset=local", f"model.name={model}", f"evaluator.model={model}"),
-        *(
-            "model.device=cpu",
-            "train.method=full",
-            "rollout.num_generations=4",
-            "rollout.max_new_tokens=20",
-            "swarm.num_local=2",
-            "probe.share=0",
-            "ledger=wallet",
-        ),
-        *(f"ledger.rpc_url={url}", f"ledger.contract_address={contract.address}", f"ledger.chain_id={chains.CHAIN_ID}"),
-        *(f"ledger.keystore={tmp_path / 'wallet.json'}", f"swarm.identity_path={tmp_path / 'swarm.pem'}"),
-        *(f"state_dir={tmp_path / 'state'}", f"tracking.log_dir={tmp_path / 'logs'}", *settings),
-    ]
+    return tiny_node.command(
+        tmp_path / "model",
+        tmp_path,
+        *("rollout.num_generations=4", "rollout.max_new_tokens=20", "ledger=wallet", f"ledger.rpc_url={url}"),
+        *(f"ledger.contract_address={contract.address}", f"ledger.chain_id={chains.CHAIN_ID}"),
+        *(f"ledger.keystore={tmp_path / 'wallet.json'}", f"swarm.identity_path={tmp_path / 'swarm.pem'}", *settings),
+    )
 
 
 def play(arguments):
@@ -94,7 +83,7 @@ def test_a_node_follows_the_contract_s_rounds_and_its_rewards_arrive_when_it_sto
     with ticking(partial(contract.send, "updateStageAndRound()"), every_s=1.0):
         output = play(command(tmp_path, chain.url, contract, "--rounds", "3"))
     assert f"ledger: {contract.address} on chain 31337, as 0x" in output
-    reports = [json.loads(line) for line in (tmp_path / "logs" / "rounds.jsonl").read_text().splitlines()]
+    reports = tiny_node.reports(tmp_path)
     numbers = [report["round"] for report in reports]
     assert len(set(numbers)) == 3
     assert numbers == sorted(numbers)

@@ -8,7 +8,8 @@ import torch
 from codezero.llm import sample
 from codezero.llm.draw import SamplingParams
 from tests.builders import save_tiny, tiny_model, tiny_tokenizer
-from tests.e2e.test_node import reports, run
+from tests.e2e.test_node import run
+from tests.tiny_node import reports
 
 DEVICE = "cuda"
 pytestmark = [

@@ -1,9 +1,8 @@
 """The launch script as a new user runs it, on a tiny random model: a swarm of one's own from a checkout."""
 
-import json
-
 import pytest
 
+from tests import tiny_node
 from tests.builders import save_tiny
 from tests.e2e.checkout import checkout, start
 
@@ -16,17 +15,10 @@ def test_a_swarm_of_ones_own_learns_and_ends(tmp_path):
     output = start(
         folder,
         *("--nodes", "2", "--proposers", "0", "--rounds", "4"),
-        *(f"model.name={model}", f"evaluator.model={model}", "model.device=cpu", "train.method=full"),
-        *(
-            "rollout.num_generations=4",
-            "rollout.max_new_tokens=60",
-            "swarm.num_local=2",
-            "probe.share=0",
-            "swarm.patience=10",
-        ),
+        *tiny_node.settings(model),
+        *("rollout.num_generations=4", "rollout.max_new_tokens=60", "swarm.patience=10"),
     )
     for node, other in (("node-1", "node-2"), ("node-2", "node-1")):
-        reports = folder / "swarms" / "home" / node / "logs" / "rounds.jsonl"
-        rounds = [json.loads(line) for line in reports.read_text().splitlines()]
+        rounds = tiny_node.reports(folder / "swarms" / "home" / node)
         assert [each["round"] for each in rounds] == [1, 2, 3, 4], output
         assert any(each["num_pooled_groups"] for each in rounds), f"{node} has seen nothing of {other}:\n{output}"

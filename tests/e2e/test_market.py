@@ -1,12 +1,10 @@
 """A node that is examined by a judge service and plays the prediction market, on a real chain and a tiny model."""
 
-import json
 import os
 import signal
 import sqlite3
 import subprocess
 import threading
-import time
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -16,6 +14,8 @@ from codezero.identity.names import animal_name
 from codezero.ledger import keystore
 from tests.builders import save_tiny
 from tests.e2e.test_chain import command, status, ticking
+from tests.processes import wait_until
+from tests.tiny_node import reports
 from tests.unit.evaluate.loopback import never, reply, serve
 from tests.unit.services.market.arena import Arena
 
@@ -99,19 +99,6 @@ def running(arguments):
         process.kill()
 
 
-def wait_for(condition, said):
-    deadline = time.monotonic() + 300
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "".join(said)
-        time.sleep(0.1)
-    return found
-
-
-def reports(tmp_path):
-    path = tmp_path / "logs" / "rounds.jsonl"
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-
 def record(tmp_path):
     path = tmp_path / "logs" / "prg_record.txt"
     return path.read_text().splitlines() if path.exists() else []
@@ -123,8 +110,8 @@ def test_a_node_is_examined_bets_and_claims_its_reward_after_a_restart(market, n
     clock = ticking(market.arena.swarm.tick, every_s=1.0)
     with serve(judge) as server, clock:
         with running(node(server.url, "market.fraction=0.5", "market.max_bet=2.5")) as said:
-            wait_for(lambda: record(tmp_path), said)
-            wait_for(lambda: any(report["judge_score"] == 0.75 for report in reports(tmp_path)), said)
+            wait_until(lambda: record(tmp_path), said=said)
+            wait_until(lambda: any(report["judge_score"] == 0.75 for report in reports(tmp_path)), said=said)
         (line,) = record(tmp_path)
         assert line.startswith("Game 0 Round 0: Peer Qm")
         assert " placed bet of 2.50 tokens " in line
@@ -143,7 +130,7 @@ def test_a_node_is_examined_bets_and_claims_its_reward_after_a_restart(market, n
         with sqlite3.connect(tmp_path / "state" / "outbox.sqlite") as db:
             db.execute("UPDATE item SET due_at_s = 0 WHERE kind = 'claim'")  # due now, not in a minute
         with running(node(server.url)) as said:
-            wait_for(lambda: len(record(tmp_path)) == 2, said)
+            wait_until(lambda: len(record(tmp_path)) == 2, said=said)
         assert record(tmp_path)[1] == "successfully claimed reward for previous game 0"
         assert market.read("betTokenBalance", peer_id) == 100 * 10**18
     assert {report["market"] for report in reports(tmp_path)} == {""}
@@ -163,31 +150,14 @@ def test_rounds_go_on_without_a_judge_and_say_so(market, node, tmp_path):
     with ticking(market.arena.swarm.tick, every_s=1.0), ExitStack() as stack:
         server = stack.enter_context(serve(never))
         with running(node(server.url, "judge.timeout_s=0.5")) as said:
-            wait_for(lambda: len(reports(tmp_path)) >= 3 and says("gave no complete reply in 0.5 s"), said)
+            wait_until(lambda: len(reports(tmp_path)) >= 3 and says("gave no complete reply in 0.5 s"), said=said)
             stack.close()
-            wait_for(lambda: says("cannot be asked"), said)
+            wait_until(lambda: says("cannot be asked"), said=said)
             gone = f"| judge service: the judge service at {server.url} cannot be asked"
-            wait_for(lambda: gone in "".join(said), said)
+            wait_until(lambda: gone in "".join(said), said=said)
     url, last = server.url, reports(tmp_path)[-1]
     assert last["judge_score"] is None
     assert last["reward_mean"] is not None
     assert f"| judge service: the judge service at {url} " in "".join(said)
     assert f"trouble the judge service at {url} " in status(tmp_path)
     assert max(sum(report["seconds"].values()) for report in reports(tmp_path)) < 60
-
-
-def test_rounds_go_on_without_a_market_contract_and_say_so(market, node, tmp_path):
-    judge, nowhere = Judge(), "0x" + "12" * 20
-    judge.show(0)
-    clock = ticking(market.arena.swarm.tick, every_s=1.0)
-    with (
-        serve(judge) as server,
-        clock,
-        running(node(server.url, f"market.contract_address={nowhere}")) as said,
-    ):
-        wait_for(lambda: len(reports(tmp_path)) >= 3 and reports(tmp_path)[-1]["market"], said)
-    trouble = f"there is no contract at {nowhere} on chain 31337: check market.contract_address"
-    assert reports(tmp_path)[-1]["market"] == trouble
-    assert f"| market: {trouble} |" in "".join(said)
-    assert f"trouble {trouble}" in status(tmp_path)
-    assert record(tmp_path) == []

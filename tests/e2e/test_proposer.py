@@ -2,13 +2,14 @@
 
 import json
 import signal
-import time
 
 import pytest
 
 from codezero.train.checkpoint import CheckpointStore
 from tests.builders import save_tiny
 from tests.commands import start
+from tests.processes import wait_until
+from tests.tiny_node import lines, reports, settings
 from tests.unit.evaluate.loopback import reply, serve
 
 WORDS = ("apples", "coins", "miles", "notes", "pages", "seats", "stars", "steps", "trees", "waves", "wheels", "words")
@@ -30,34 +31,23 @@ def write_problem(handler, count):
     reply(200, {"choices": [{"message": {"role": "assistant", "content": text}}]})(handler, count)
 
 
-def lines(file):
-    whole = file.read_text().rpartition("\n")[0] if file.exists() else ""
-    return [json.loads(line) for line in whole.splitlines()]
-
-
 def test_what_a_proposer_writes_is_solved_scored_and_fed_back(tmp_path):
     model, home = save_tiny(tmp_path / "model"), tmp_path / "home"
     proposals = home / "proposer-1" / "logs" / "proposals.jsonl"
     with serve(write_problem) as server:
-        command = ["swarm", "up", "--nodes", 2, "--folder", home, f"model.name={model}", f"evaluator.model={model}"]
-        command += [
-            "model.device=cpu",
-            "train.method=full",
-            "rollout.max_new_tokens=60",
-            "swarm.num_local=2",
-            "probe.share=0",
-        ]
+        command = ["swarm", "up", "--nodes", 2, "--folder", home, *settings(model)]
+        command += ["rollout.max_new_tokens=60"]
         command += ["tasks.proposals.share=1", f"proposer.url={server.url}/v1", "proposer.model=scripted"]
         swarm = start([*command, "proposer.patience_s=30"])
-        ends = time.monotonic() + 600
-        while (
-            swarm.poll() is None and time.monotonic() < ends and not any(one["num_judged"] for one in lines(proposals))
-        ):
-            time.sleep(0.1)  # how many rounds that takes depends on the machine
-        swarm.send_signal(signal.SIGINT)
-        out, error = swarm.communicate(timeout=200)
+        try:  # how many rounds that takes depends on the machine
+            wait_until(
+                lambda: swarm.poll() is not None or any(one["num_judged"] for one in lines(proposals)), limit_s=600
+            )
+        finally:
+            swarm.send_signal(signal.SIGINT)
+            out, error = swarm.communicate(timeout=200)
     assert swarm.returncode == 0, out + error
-    rounds = [report for node in ("node-1", "node-2") for report in lines(home / node / "logs" / "rounds.jsonl")]
+    rounds = [report for node in ("node-1", "node-2") for report in reports(home / node)]
     assert sum(report["num_proposed_groups"] for report in rounds) >= 1
     batches = lines(proposals)
     assert sum(batch["num_valid"] for batch in batches) >= 2

@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from transformers import AutoModelForCausalLM
 
 from codezero.cli import main
 from codezero.train.checkpoint import saved_weights
+from tests import tiny_node
 from tests.builders import save_tiny
 from tests.e2e.test_node import EVEN
 from tests.processes import programs, wait_until
@@ -32,21 +32,13 @@ def command(folder, server, *settings):
     """A node that learns in nearly every round, so that it soon has something to push."""
     (folder / "even.py").write_text(EVEN)
     model = save_tiny(folder / "model") if not (folder / "model").exists() else str(folder / "model")
-    return [
-        *(sys.executable, "-m", "codezero", "run", "preset=local", f"model.name={model}", f"evaluator.model={model}"),
-        *(f"state_dir={folder}/state", f"tracking.log_dir={folder}/logs", "model.device=cpu", "model.threads=1"),
-        *(
-            "train.method=full",
-            "rollout.num_generations=4",
-            "rollout.max_new_tokens=24",
-            "swarm.num_local=2",
-            "tasks.builtin.weight=0",
-            "tasks.modules=[even]",
-            "probe.share=0",
-            "push.enabled=true",
-        ),
-        *(f"push.endpoint={server.url}", "save_every_s=0", "tracking.level=DEBUG", *settings),
-    ]
+    return tiny_node.command(
+        model,
+        folder,
+        *("model.threads=1", "rollout.num_generations=4", "rollout.max_new_tokens=24", "tasks.builtin.weight=0"),
+        *("tasks.modules=[even]", "push.enabled=true", f"push.endpoint={server.url}", "save_every_s=0"),
+        *("tracking.level=DEBUG", *settings),
+    )
 
 
 def start(folder, server, *settings, **environment):
@@ -96,29 +88,6 @@ def test_a_node_pushes_while_it_trains_and_its_token_gets_nowhere(tmp_path, serv
     pulled = AutoModelForCausalLM.from_pretrained(write(tmp_path / "pulled", files))
     first = AutoModelForCausalLM.from_pretrained(tmp_path / "model")
     assert any(not torch.equal(a, b) for a, b in zip(pulled.parameters(), first.parameters(), strict=True))
-
-
-@pytest.mark.slow
-def test_a_node_killed_in_an_upload_leaves_no_process_and_pushes_after_its_next_start(tmp_path, server):
-    server.hangs.add("/commit/")
-    process = start(tmp_path, server, HF_TOKEN=TOKEN)
-    try:
-        wait_until(lambda: server.asked("/commit/"), limit_s=600)
-        uploads = [p for p, arguments, _ in programs(process.pid) if "codezero.publish.upload" in arguments]
-    finally:
-        process.kill()
-        process.communicate()
-    wait_until(lambda: not any(upload.is_running() for upload in uploads))
-    assert len(uploads) == 1
-    assert (tmp_path / "state" / "push" / "model").exists()
-    server.hangs.clear()
-    process = start(tmp_path, server, HF_TOKEN=TOKEN)
-    try:
-        wait_until(lambda: server.commits, limit_s=600)
-    finally:
-        stop(process)
-    assert process.returncode == 0
-    assert not (tmp_path / "state" / "push").exists()
 
 
 @pytest.mark.slow

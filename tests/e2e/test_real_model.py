@@ -1,6 +1,5 @@
 """One real round on the real Qwen2.5-Coder-0.5B, through the command a user types."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ import torch
 
 from codezero.train.checkpoint import CheckpointStore
 from tests.e2e.test_node import REPORT_KEYS
+from tests.tiny_node import reports
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -39,7 +39,7 @@ def run_one_round(folder):
 
 def test_one_real_round_changes_the_weights_and_reports_all(tmp_path):
     output = run_one_round(tmp_path)
-    (report,) = [json.loads(line) for line in (tmp_path / "logs" / "rounds.jsonl").read_text().splitlines()]
+    (report,) = reports(tmp_path)
     assert set(report) >= REPORT_KEYS
     assert report["skipped"] is None, output
     assert report["policy_version"] == 1

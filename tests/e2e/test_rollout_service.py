@@ -12,12 +12,12 @@ from tests.e2e.test_node import (
     ROOT,
     last_saved_round,
     model,  # noqa: F401
-    reports,
     run,
     run_here,
     start,
     wait_for_round,
 )
+from tests.tiny_node import reports
 
 pytestmark = pytest.mark.usefixtures("restored_process")
 

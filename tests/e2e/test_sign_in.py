@@ -8,7 +8,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -22,7 +21,7 @@ from eth_account import Account
 from codezero.devchain.anvil import free_port
 from codezero.ledger.modal import credentials
 from codezero.ledger.reading import read_view
-from tests import chains
+from tests import chains, tiny_node
 from tests.builders import save_tiny
 from tests.e2e.checkout import checkout, start
 from tests.e2e.test_chain import ticking
@@ -130,29 +129,15 @@ def app(contract, bundler, tmp_path):
 
 
 def run(tmp_path, url, contract, app, *settings):
-    model = str(tmp_path / "model")
-    return subprocess.run(
-        [
-            *(sys.executable, "-m", "codezero", "run", "preset=local", f"model.name={model}"),
-            *(
-                f"evaluator.model={model}",
-                "model.device=cpu",
-                "train.method=full",
-                "rollout.max_new_tokens=20",
-                "swarm.num_local=2",
-                "probe.share=0",
-            ),
-            *("ledger=modal", f"ledger.rpc_url={url}", f"ledger.contract_address={contract.address}"),
-            *(f"ledger.chain_id={chains.CHAIN_ID}", f"ledger.proxy_url={app}"),
-            *(f"ledger.login_dir={tmp_path / 'temp-data'}", f"swarm.identity_path={tmp_path / 'swarm.pem'}"),
-            *(f"state_dir={tmp_path / 'state'}", f"tracking.log_dir={tmp_path / 'logs'}", *settings),
-        ],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
+    command = tiny_node.command(
+        tmp_path / "model",
+        tmp_path,
+        *("rollout.max_new_tokens=20", "ledger=modal", f"ledger.rpc_url={url}"),
+        *(f"ledger.contract_address={contract.address}", f"ledger.chain_id={chains.CHAIN_ID}"),
+        *(f"ledger.proxy_url={app}", f"ledger.login_dir={tmp_path / 'temp-data'}"),
+        *(f"swarm.identity_path={tmp_path / 'swarm.pem'}", *settings),
     )
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
 
 
 def play(*arguments):
@@ -176,7 +161,7 @@ def test_a_node_registers_and_submits_through_the_app_and_again_with_a_new_state
     (peer_id,) = {line.split()[1].rstrip(",") for line in output.splitlines() if line.startswith("peer: ")}
     (owner,) = contract.read("getEoa(string[])", [peer_id])
     assert owner == bundler.account
-    reports = [json.loads(line) for line in (tmp_path / "logs" / "rounds.jsonl").read_text().splitlines()]
+    reports = tiny_node.reports(tmp_path)
     assert [report["ledger"] for report in reports] == ["", ""]
     (total,) = contract.read("getTotalRewards(string[])", [peer_id])
     earned = sum(report["reward_mean"] * 16 for report in reports)  # 2 tasks of 8 attempts a round
@@ -188,7 +173,7 @@ def test_a_node_registers_and_submits_through_the_app_and_again_with_a_new_state
     assert asked(tmp_path, f"{app}/api/get-api-key-status?orgId={ORG_ID}") == b"activated"
     fresh = (f"state_dir={tmp_path / 'state2'}", f"tracking.log_dir={tmp_path / 'logs2'}")  # knows of no registration
     play(tmp_path, chain.url, contract, app, "--rounds", "1", *fresh)
-    (report,) = [json.loads(line) for line in (tmp_path / "logs2" / "rounds.jsonl").read_text().splitlines()]
+    (report,) = tiny_node.lines(tmp_path / "logs2" / "rounds.jsonl")
     assert report["ledger"] == ""
     assert contract.read("getPeerId(address[])", [bundler.account]) == [[peer_id]]
 

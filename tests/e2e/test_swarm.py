@@ -12,9 +12,11 @@ import pytest
 import torch
 
 from codezero.train.checkpoint import CheckpointStore
+from tests import tiny_node
 from tests.builders import save_tiny, tiny_model
 from tests.commands import run
 from tests.processes import wait_until
+from tests.tiny_node import lines, reports
 
 ROOT = Path(__file__).parent.parent.parent
 NODES = ("node-1", "node-2", "node-3")
@@ -42,46 +44,11 @@ def tasks(tmp_path_factory):
 def up(model, tasks, folder, *arguments, patience=20):
     """Long random answers in groups of 8: some end by themselves and some do not, so that their rewards differ."""
     return [
-        *(
-            sys.executable,
-            "-m",
-            "codezero",
-            "swarm",
-            "up",
-            "--nodes",
-            "3",
-            "--proposers",
-            "0",
-            "--folder",
-            str(folder),
-            *arguments,
-        ),
-        *(
-            "tasks=mbpp",
-            f"tasks.mbpp.path={tasks}",
-            f"model.name={model}",
-            f"evaluator.model={model}",
-            "model.device=cpu",
-            "train.method=full",
-        ),
-        *(
-            "train.learning_rate=1e-3",
-            "rollout.num_generations=8",
-            "rollout.max_new_tokens=150",
-            "swarm.num_local=2",
-            "probe.share=0",
-        ),
+        *(sys.executable, "-m", "codezero", "swarm", "up", "--nodes", "3", "--proposers", "0"),
+        *("--folder", str(folder), *arguments, *tiny_node.settings(model), "tasks=mbpp", f"tasks.mbpp.path={tasks}"),
+        *("train.learning_rate=1e-3", "rollout.num_generations=8", "rollout.max_new_tokens=150"),
         f"swarm.patience={patience}",
     ]
-
-
-def reports(folder, node):
-    return lines(folder / node / "logs" / "rounds.jsonl")
-
-
-def lines(file):
-    whole = file.read_text().rpartition("\n")[0] if file.exists() else ""
-    return [json.loads(line) for line in whole.splitlines()]
 
 
 def peer_ids(output):
@@ -114,7 +81,7 @@ def test_three_nodes_learn_from_each_other_in_every_round(model, tasks, tmp_path
     start = tiny_model().state_dict()
     for node in NODES:
         others = {peers[other] for other in NODES if other != node}
-        rounds = reports(tmp_path, node)
+        rounds = reports(tmp_path / node)
         assert [report["round"] for report in rounds] == [1, 2, 3]
         for report in rounds:
             assert report["num_external_groups"] == 2
@@ -129,18 +96,18 @@ def test_a_killed_node_leaves_the_others_running_and_comes_back_with_its_state(m
         up(model, tasks, tmp_path), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     try:
-        wait_until(lambda: all(len(reports(tmp_path, node)) >= 1 for node in NODES), 600)
+        wait_until(lambda: all(len(reports(tmp_path / node)) >= 1 for node in NODES), 600)
         victim = next(p for p in psutil.process_iter(["cmdline"]) if is_node(p, tmp_path / "node-2"))
         victim.kill()
-        done = {node: len(reports(tmp_path, node)) for node in NODES}
+        done = {node: len(reports(tmp_path / node)) for node in NODES}
         for node in NODES:
-            wait_until(lambda node=node: len(reports(tmp_path, node)) >= done[node] + 2, 600)
+            wait_until(lambda node=node: len(reports(tmp_path / node)) >= done[node] + 2, 600)
         assert process.poll() is None
     finally:
         process.send_signal(signal.SIGINT)
         output, _ = process.communicate(timeout=300)
     assert process.returncode == 0, output
-    numbers = [report["round"] for report in reports(tmp_path, "node-2")]
+    numbers = [report["round"] for report in reports(tmp_path / "node-2")]
     assert numbers == list(range(1, len(numbers) + 1))  # it went on where it was, each round once
     assert left_over(tmp_path) == []
 

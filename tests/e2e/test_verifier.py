@@ -2,9 +2,6 @@
 for its status. Such a model writes no solution, so nothing is learnt; `tests/unit/verifier/test_node.py` has that."""
 
 import json
-import os
-import signal
-import time
 
 import pytest
 
@@ -12,6 +9,7 @@ from codezero.cli import main
 from codezero.train.checkpoint import CheckpointStore
 from tests.builders import save_tiny
 from tests.commands import start
+from tests.processes import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -33,11 +31,11 @@ def test_a_test_writer_and_its_solver_go_on_after_a_kill_and_say_what_they_do(tm
         f"tracking.log_dir={logs}",
     ]
     first = start(command)
-    ends = time.monotonic() + 300
-    while len(numbers(logs / "cases.jsonl")) < 2 and first.poll() is None and time.monotonic() < ends:
-        time.sleep(0.05)
-    os.kill(first.pid, signal.SIGKILL)
-    first.communicate()
+    try:
+        wait_until(lambda: first.poll() is not None or len(numbers(logs / "cases.jsonl")) >= 2)
+    finally:
+        first.kill()
+        first.communicate()
     killed_at = CheckpointStore(state / "verifier" / "checkpoints").load_latest().round
     assert killed_at >= 2
 

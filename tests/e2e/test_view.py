@@ -9,8 +9,9 @@ import psutil
 import pytest
 
 from tests.builders import save_tiny
-from tests.e2e.test_node import ROOT, command, reports
+from tests.e2e.test_node import ROOT, command
 from tests.e2e.test_proposer import write_problem
+from tests.tiny_node import reports
 from tests.unit.evaluate.loopback import serve
 from tests.unit.launch.tty import Tty
 

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib.util
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
-from codezero.identity import key as identity
 from codezero.identity.key import Identity
 from codezero.network.wire import pack_genrl, read_genrl
 from codezero.types import FinishReason, Rollout, RolloutGroup, Task, TaskOrigin
@@ -20,20 +15,16 @@ from codezero.types import FinishReason, Rollout, RolloutGroup, Task, TaskOrigin
 ME = Identity.generate()
 
 
-def pack(groups, round_number: int = 7) -> bytes:
+def pack(groups) -> bytes:
     return pack_genrl(
         groups,
         identity=ME,
         swarm="s",
-        round_number=round_number,
+        round_number=7,
         published_at_s=1.75e9,
         expires_at_s=1.76e9,
         instance="0011223344556677",
     )
-
-
-def read(raw, peer_id: str = ME.peer_id, round_number: int = 7, **kwargs):
-    return read_genrl(raw, peer_id, swarm="s", round_number=round_number, **kwargs)
 
 
 def group(question: str, texts=("a", "b"), origin=TaskOrigin.MBPP, tests: str = "assert True", policy_version: int = 1):
@@ -102,52 +93,10 @@ def test_what_genrl_packs_we_read(genrl_env):
         genrl_task("p", ["c"], dataset="proposer"),
         genrl_task("not text", ["a", None]),
     ]
-    found = read(bytes.fromhex(genrl_codec(genrl_env, tasks=tasks)["packed"]), peer_id="QmGenrl")
+    packed = bytes.fromhex(genrl_codec(genrl_env, tasks=tasks)["packed"])
+    found = read_genrl(packed, "QmGenrl", swarm="s", round_number=7)
     good = [tasks[0], tasks[2], tasks[3]]
     assert [one.task.question for one in found.groups] == [task["question"] for task in good]
     assert [one.task.origin.value for one in found.groups] == [task["dataset"] for task in good]
     assert [[rollout.text for rollout in one.rollouts] for one in found.groups] == [task["actions"] for task in good]
     assert [reason.value for reason in found.dropped] == ["malformed", "malformed"]  # too long, and no text
-
-
-@pytest.mark.slow
-def test_rollouts_cross_a_dht_in_both_directions(start_genrl_peer, tmp_path):
-    """Our record under our peer id reaches GenRL's backend, and what that stores reaches us, two rounds running."""
-    from hivemind.dht import DHTNode
-    from hivemind.utils import get_dht_time
-
-    identity.save(ME, tmp_path / "swarm.pem")
-
-    async def scenario() -> None:
-        node = await DHTNode.create(
-            host_maddrs=["/ip4/127.0.0.1/tcp/0"], identity_path=str(tmp_path / "swarm.pem"), startup_timeout=60
-        )
-        try:
-            assert str(node.peer_id) == ME.peer_id
-            genrl = await asyncio.to_thread(start_genrl_peer, await node.get_visible_maddrs(), 2)
-            for round_number in (7, 8):
-                await exchange(node, genrl, round_number)
-        finally:
-            await node.shutdown()
-
-    async def exchange(node, genrl, round_number: int) -> None:
-        # small, for larger values kill GenRL's DHT process now and then
-        ours = group(f"ours in {round_number}", texts=["x" * 1000, "y" * 1000])
-        theirs = genrl_task(f"theirs in {round_number}", ["c", "d"], dataset="code_contests")
-        raw = pack([ours], round_number)
-        key, expiration = str(round_number), get_dht_time() + 600
-        assert await node.store(key=key, subkey=ME.peer_id, value=raw, expiration_time=expiration)
-        received = await asyncio.to_thread(genrl.gather, round_number, [theirs])
-        assert set(received) == {ME.peer_id, genrl.peer_id}
-        metadata = ["codezero", "finish", "model_id", "policy_version"]
-        texts = [rollout.text for rollout in ours.rollouts]
-        assert received[ME.peer_id] == [{**genrl_task(ours.task.question, texts), "metadata": metadata}]
-
-        records = (await node.get(key, latest=True)).value
-        found = read(records[ME.peer_id].value, round_number=round_number).groups
-        assert found == (replace(ours, answerable=True),)
-        (found,) = read(records[genrl.peer_id].value, peer_id=genrl.peer_id, round_number=round_number).groups
-        assert found.task == Task(origin=TaskOrigin.CODE_CONTESTS, question=theirs["question"], tests=theirs["test"])
-        assert [rollout.text for rollout in found.rollouts] == ["c", "d"]
-
-    asyncio.run(scenario())

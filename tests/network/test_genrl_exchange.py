@@ -26,6 +26,8 @@ def trio(swarm) -> tuple[Node, Node, Node]:
 
 def play(alice: Node, bob: Node, number: int) -> set[str]:
     """A round in which both must get each other's groups; why they dropped others'."""
+    for one, other in ((alice, bob), (bob, alice)):
+        one.gossip._awaited = {other.peer_id: ""}  # and not mallory, who publishes nothing that can be used
     rounds = exchange_all([alice, bob], number, elapsed_s=60.0)
     assert bob.peer_id in sources(rounds["alice"])
     assert alice.peer_id in sources(rounds["bob"])
@@ -38,23 +40,12 @@ def test_nodes_share_their_groups_round_after_round(swarm):
         assert play(alice, bob, number) == set()
 
 
-def test_hostile_records_are_dropped_with_their_reasons(swarm):
+def test_hostile_records_are_dropped_and_hide_nobody(swarm):
+    """`tests/unit/network/test_genrl_board.py` has other records."""
     mallory, alice, bob = trio(swarm)
-    own = group(mallory.peer_id, "task")
-    cases = {
-        b"\xc1": "malformed",
-        b"\x91" * 3000: "malformed",
-        b"": "malformed",
-        b"\xff" * (300 << 10): None,  # too large to be looked at
-        record([own], mallory.identity, swarm="another", round_number=4): "wrong_swarm",
-        record([own], mallory.identity, swarm="swarm-a", round_number=99): "wrong_round",
-        record([group(bob.peer_id)], bob.identity, swarm="swarm-a", round_number=6): "wrong_peer",
-    }
-    for number, (content, reason) in enumerate(cases.items()):
-        shows(mallory, [(mallory.peer_id, content), (alice.peer_id, content), ("no peer id", b"")])
-        why = play(alice, bob, number)
-        assert why >= {"malformed"}  # the entry that is under no peer id
-        assert reason is None or reason in why, (number, reason)
+    bad = record([group(mallory.peer_id, "task")], mallory.identity, swarm="another", round_number=1)
+    shows(mallory, [(mallory.peer_id, bad), (alice.peer_id, b"\xc1"), ("no peer id", b"")])
+    assert play(alice, bob, 1) == {"wrong_swarm", "malformed"}
 
 
 def test_a_poisoned_value_under_a_subkey_keeps_nobody_waiting(swarm):
@@ -89,6 +80,8 @@ def test_rollouts_cross_between_our_gossip_and_genrls_backend(swarm, start_genrl
             received = gathering.result()
         assert [payload["question"] for payload in received[alice.peer_id]] == [f"task of alice in round {number}"]
         assert [payload["actions"] for payload in received[alice.peer_id]] == [["a", "b"]]
+        metadata = ["codezero", "finish", "model_id", "policy_version"]
+        assert [payload["metadata"] for payload in received[alice.peer_id]] == [metadata]
         (one,) = found.external
         assert (one.peer_id, one.task.question, one.address) == (genrl.peer_id, f"theirs in {number}", "127.0.0.1")
         assert [rollout.text for rollout in one.rollouts] == ["c", "d"]

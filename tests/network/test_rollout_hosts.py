@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.builders import save_tiny
-from tests.e2e.test_node import command, reports
+from tests.e2e.test_node import command
 from tests.network.hosts import NoNamespaces, hosts
+from tests.tiny_node import reports
 
 pytestmark = pytest.mark.slow
 

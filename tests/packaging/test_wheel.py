@@ -14,6 +14,7 @@ import pytest
 from codezero import __version__
 from codezero.config.load import explain, load_config
 from codezero.devchain.anvil import free_port
+from tests import tiny_node
 from tests.builders import save_tiny
 from tests.chains import NO_ANVIL
 
@@ -45,16 +46,8 @@ def test_the_wheel_has_the_package_its_settings_and_its_licence(release):
 def played(installed, tmp_path_factory):
     """What a round of the wheel's node has printed."""
     model = save_tiny(tmp_path_factory.mktemp("model"))
-    return installed.codezero(
-        *("run", "preset=local", f"model.name={model}", f"evaluator.model={model}", "model.device=cpu", "rounds=1"),
-        *(
-            "train.method=full",
-            "rollout.num_generations=2",
-            "rollout.max_new_tokens=24",
-            "swarm.num_local=2",
-            "probe.share=0",
-        ),
-    )
+    few = ("rollout.num_generations=2", "rollout.max_new_tokens=24", "rounds=1")
+    return installed.codezero("run", "preset=local", *tiny_node.settings(model), *few)
 
 
 def test_it_plays_a_round_from_its_own_code(installed, played):

@@ -160,8 +160,6 @@ def test_peak_memory_counts_what_is_already_gone(peak):
 def test_measure_returns_the_result_with_its_cost():
     result, cost = measure.measure(lambda: 42)
     assert result == 42
-    assert cost.wall_s >= 0
-    assert cost.cpu_s >= 0
     assert cost.peak_bytes > 1 << 20
 
 

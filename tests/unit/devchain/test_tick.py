@@ -10,6 +10,7 @@ from codezero.errors import ChainError
 from codezero.ledger.faults import NonceRace
 from tests import chains
 from tests.chains import ACCOUNTS
+from tests.processes import wait_until
 
 ADVANCE = "updateStageAndRound()"
 
@@ -225,8 +226,4 @@ def test_a_chain_that_is_away_is_waited_for(tmp_path, monkeypatch):
 
 
 def wait_for(console, text):
-    for _ in range(6000):
-        if any(text in line for line in console.lines):
-            return
-        threading.Event().wait(0.05)
-    raise AssertionError(f"no line says {text}: {console.lines}")
+    wait_until(lambda: any(text in line for line in console.lines), said=console.lines)

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import time
 from itertools import count
 from urllib.parse import quote, quote_plus
 
@@ -186,14 +187,19 @@ def spellings(secret):
             yield base64.urlsafe_b64encode(before + raw + after).decode().rstrip("=")
 
 
-@pytest.mark.parametrize("secret", ["correct horse battery", "s3cr%t/+&\"'\\ü", "hunter22", "0x" + HEX, "a b"])
+@pytest.mark.parametrize("secret", ["correct horse battery", "s3cr%t/+&\"'\\ü", "hunter22", "0x" + HEX])
 def test_a_known_secret_goes_however_it_is_written(secret):
     redact = Redactor([secret.encode()])
-    for spelling in spellings(secret) if len(secret) > 6 else ():
+    for spelling in spellings(secret):
         found = redact(f"before {spelling} after")
         assert REMOVED in found, spelling
         assert spelling not in found
         assert found.startswith("before ")
+
+
+def test_a_secret_of_three_characters_takes_no_words_with_it():
+    text = "a bit of a band's data base"
+    assert Redactor([b"a b"])(text) == text
 
 
 @given(
@@ -247,7 +253,9 @@ def test_hostile_text_takes_no_time():
         "<token>" * 12_000,
         "0" * 100_000,
     ):
+        start = time.process_time()
         PATTERNS(text)
+        assert time.process_time() - start < 2, text[:20]
 
 
 def test_names_of_user_and_folders_go_as_whole_words():

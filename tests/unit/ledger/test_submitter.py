@@ -51,7 +51,7 @@ class FakeCoordinator:
 
     def view(self, peer_id, account):
         self.polled.append(time.monotonic())
-        self.hanging.wait(30)
+        self.hanging.wait(300)
         if self.fault is not None:
             raise self.fault
         return ChainView(
@@ -383,14 +383,14 @@ def test_a_sign_in_app_out_of_order_is_told_and_is_no_chain_that_is_away(path, c
 
 
 def test_another_delivery_is_called_at_each_poll_and_at_once_when_it_has_something_new(path, chain):
-    called = []
-    with running(path, chain, Policy(poll_s=60.0)) as submitter:
+    called, chain.owner = [], OURS  # else it polls soon to see its registration
+    with running(path, chain, Policy(poll_s=3600.0)) as submitter:
         submitter.also(lambda: called.append(chain.owner))
         submitter.wake()
         wait_until(lambda: called)
         count = len(called)
         submitter.wake()
-        wait_until(lambda: len(called) > count)
+        wait_until(lambda: len(called) > count, limit_s=30)
 
 
 def test_stopping_does_not_wait_for_an_rpc_that_hangs_and_tells_what_waits(path, chain, caplog):
@@ -402,7 +402,7 @@ def test_stopping_does_not_wait_for_an_rpc_that_hangs_and_tells_what_waits(path,
         wait_until(lambda: len(chain.polled) > count)
         started = time.monotonic()
         submitter.stop(0.2)
-        assert time.monotonic() - started < 10
+        assert time.monotonic() - started < 100
         assert "2 submissions to the chain wait on disk" in caplog.text
     assert len(read_pending(path).items) == 2
 

@@ -157,18 +157,6 @@ def test_attention_is_as_before_when_sampling_has_failed():
     assert model.config._attn_implementation == "sdpa"
 
 
-def test_end_token_is_kept_and_nothing_follows_it():
-    model = tiny_model()
-    end_ids = list(range(0, 259, 4))  # about a quarter of all tokens end, so rows end at different steps
-    rows = [tokens for group in sample(model, PROMPTS, 4, end_ids, max_new_tokens=12) for tokens in group]
-    assert len({len(tokens.completion_ids) for tokens in rows}) > 2
-    for tokens in rows:
-        *before, last = tokens.completion_ids
-        assert not set(before) & set(end_ids)
-        assert last in end_ids or len(tokens.completion_ids) == 12
-        assert len(tokens.logprobs) == len(tokens.completion_ids)
-
-
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_rows_that_end_early_do_not_change_the_others(temperature):
     model = tiny_model()
@@ -178,13 +166,6 @@ def test_rows_that_end_early_do_not_change_the_others(temperature):
     for whole, tokens in zip(full, ended, strict=True):
         cut = whole.index(end_id) + 1 if end_id in whole else len(whole)
         assert tokens.completion_ids == whole[:cut]
-
-
-def test_same_generator_state_gives_the_same_samples_and_another_one_does_not():
-    model = tiny_model()
-    first, again, other = (sample(model, PROMPTS, 2, seed=seed) for seed in (1, 1, 2))
-    assert first == again
-    assert first != other
 
 
 def test_a_cpu_reads_each_prompt_once_and_without_padding():
@@ -208,16 +189,6 @@ def test_the_common_beginning_of_prompts_is_read_once():
     assert rows == [2, 5, 3, 8, 1, 1, 1]  # at least a token of each is left, for its logits
     for prompt, (first, _) in zip(prompts, groups, strict=True):
         assert first.completion_ids == greedy_one_by_one(model, prompt, 3)
-
-
-def test_no_prompts_give_no_groups():
-    assert sample(tiny_model(), []) == []
-
-
-def test_progress_is_reported_each_step():
-    steps = []
-    sample(tiny_model(), [[1]], max_new_tokens=4, on_step=lambda done, total: steps.append((done, total)))
-    assert steps == [(1, 4), (2, 4), (3, 4)]
 
 
 @pytest.mark.parametrize(

@@ -89,8 +89,11 @@ def test_what_one_publishes_another_sees_and_takes():
 
 @pytest.mark.parametrize(
     "poison",
-    [b"\xc1", b"", b"\xff" * 1000, b"\x91" * 3000, msgspec.msgpack.encode("text"), msgspec.msgpack.encode([1])],
-    ids=["no msgpack", "nothing", "junk", "nested", "text", "list"],
+    [
+        *(b"\xc1", b"", b"\xff" * 1000, b"\x91" * 3000, msgspec.msgpack.encode("text"), msgspec.msgpack.encode([1])),
+        msgspec.msgpack.encode(b"\xff" * (300 << 10)),
+    ],
+    ids=["no msgpack", "nothing", "junk", "nested", "text", "list", "giant"],
 )
 def test_a_poisoned_subkey_hides_nobody_and_keeps_nobody_waiting(poison):
     """hivemind's own DHTNode.get waits for ever on the first of these."""
@@ -106,6 +109,7 @@ def test_a_poisoned_subkey_hides_nobody_and_keeps_nobody_waiting(poison):
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
+        (b"", "malformed"),
         (b"\xc1", "malformed"),
         (b"\x91" * 3000, "malformed"),
         (msgspec.msgpack.encode({"x": [1]}), ["malformed"]),
@@ -115,7 +119,7 @@ def test_a_poisoned_subkey_hides_nobody_and_keeps_nobody_waiting(poison):
         (record([group(ALICE)], swarm="another"), ["wrong_swarm"]),
         (record([group(BOB)], signer=identity("bob")), ["wrong_peer"]),
     ],
-    ids=["no msgpack", "nested", "wrong types", "wrong keys", "many", "other round", "other swarm", "liar"],
+    ids=["nothing", "no msgpack", "nested", "wrong types", "wrong keys", "many", "other round", "other swarm", "liar"],
 )
 def test_what_cannot_be_used_is_dropped_with_its_reason(content, reason):
     async def scenario():
@@ -128,7 +132,7 @@ def test_what_cannot_be_used_is_dropped_with_its_reason(content, reason):
     assert found[BOB] == ["of bob"]
 
 
-@pytest.mark.parametrize("name", ["", "@", "../../etc/passwd", "\x1b[2J", "0OIl", "x" * 120, " Qm"])
+@pytest.mark.parametrize("name", ["", "@", "../../etc/passwd", "\x1b[2J", "0OIl", " Qm"])
 def test_a_subkey_that_is_no_peer_id_is_dropped(name):
     async def scenario():
         reader, replica = await swarm("reader", "replica")
@@ -138,8 +142,6 @@ def test_a_subkey_that_is_no_peer_id_is_dropped(name):
         assert all(claimed.isprintable() for claimed, _ in sight.rejected)
         return {reason.value for _, reason in sight.rejected}
 
-    if name == "x" * 120:  # base58 as it happens, and as harmless as any unknown peer
-        return
     assert run(scenario) == (set() if name == "@" else {"malformed"})
 
 

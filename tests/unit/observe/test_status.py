@@ -1,7 +1,6 @@
 import dataclasses
 import json
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -47,20 +46,23 @@ def test_the_last_of_many_changes_reaches_the_file_while_the_node_runs(tmp_path,
 
 
 def test_a_disk_that_stalls_at_the_end_does_not_hide_how_the_node_ended(tmp_path, monkeypatch):
-    stalled, write = threading.Event(), status_module.replace_file
+    stalled, has_ended, write = threading.Event(), threading.Event(), status_module.replace_file
 
     def replace_file(path, content):
         if threading.current_thread() is not threading.main_thread():
             stalled.set()
-            time.sleep(0.5)  # longer than the end waits for this thread
-        write(path, content)
+            has_ended.wait(0.5)  # longer than the end waits for this thread, which must not write first
+            write(path, content)
+        else:
+            write(path, content)
+            has_ended.set()
 
     with StatusFile(tmp_path, new_status("solver", tmp_path, tmp_path)) as file:
         monkeypatch.setattr(status_module, "replace_file", replace_file)
         monkeypatch.setattr(status_module, "WRITE_S", -0.9)
         file.stage("solve")
         assert stalled.wait(60)
-    time.sleep(1.0)
+    file._worker._thread.join(60)
     assert read_status(tmp_path).ended == "stopped"
 
 

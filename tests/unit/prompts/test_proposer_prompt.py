@@ -167,10 +167,22 @@ def test_what_is_no_problem_is_none(text):
     assert proposer.parse_answer(text) is None
 
 
-@given(st.text(alphabet=st.sampled_from("{}[]\",:\\\n'` assertquestiontestssolution=f(1)\ud800\u202e"), max_size=300))
-def test_parsing_never_raises_and_gives_text(text):
-    read = proposer.parse_answer('{"question": "' + text)
-    assert read is None or all(isinstance(part, str) for part in (read.question, read.tests, read.solution))
+JUNK = st.text(alphabet=st.sampled_from("{}[]\",:\\\n'` assertquestiontestssolution=f(1)\ud800\u202e"), max_size=60)
+
+
+def test_parsing_never_raises_and_gives_text():
+    whole = answer(solution="def f(x):\n    return x + 1")
+    found = []
+
+    @given(st.integers(0, len(whole)), st.integers(0, 30), JUNK)
+    def parse(start, length, junk):
+        read = proposer.parse_answer(whole[:start] + junk + whole[start + length :])
+        if read is not None:
+            assert all(isinstance(part, str) for part in (read.question, read.tests, read.solution))
+            found.append(read)
+
+    parse()
+    assert len(found) > 1
 
 
 @pytest.mark.parametrize(

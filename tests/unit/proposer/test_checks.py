@@ -4,7 +4,7 @@ import ast
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codezero.proposer.checks import MAX_QUESTION_CHARS, MAX_TESTS_CHARS, why_not
@@ -208,12 +208,27 @@ PIECES = [
 ]
 
 
-@given(st.lists(st.sampled_from([*PIECES, "\ud800", "\x00", "lambda:", "{", "}", ","]), max_size=40).map("".join))
-def test_reading_never_raises_and_passes_nothing_but_calls_of_one_function(tests):
-    found = read_tests(tests)
-    if why_not(QUESTION, tests) is None:
-        called = {node.func.id for node in ast.walk(ast.parse(tests)) if isinstance(node, ast.Call)}
-        assert called == found.names == {"f"}
+ANYTHING = st.lists(
+    st.sampled_from([*PIECES, "g(", "open(", "(", "\ud800", "\x00", "lambda:", "{", "}", ","]), max_size=5
+).map("".join)
+GOOD = "assert f(1) == 2\nassert f(3) == [1, 'a']\nassert not f(5 * 2)\n"
+
+
+def test_reading_never_raises_and_passes_nothing_but_calls_of_one_function():
+    fit = []
+
+    @settings(max_examples=300)
+    @given(st.integers(0, len(GOOD)), st.integers(0, 8), ANYTHING)
+    def read(start, length, pieces):
+        tests = GOOD[:start] + pieces + GOOD[start + length :]
+        found = read_tests(tests)
+        if why_not(QUESTION, tests) is None:
+            called = {node.func.id for node in ast.walk(ast.parse(tests)) if isinstance(node, ast.Call)}
+            assert called == found.names == {"f"}
+            fit.append(tests)
+
+    read()
+    assert len(fit) > 1  # the first is the good one unchanged
 
 
 @given(st.text(max_size=200), st.text(max_size=200))

@@ -6,18 +6,11 @@ import pytest
 
 from codezero.proposer.refusal import refusal
 from codezero.tasks.held_out import load_held_out
-from codezero.workers import Workers
 from tests.builders import proposal
 
 TESTS = "assert find_Min_Sum(12) == 7\nassert find_Min_Sum(105) == 15\nassert find_Min_Sum(2) == 2"
 OTHER = "Write a python function that adds up the smallest prime divisors of all numbers up to a limit."
 QUESTION = "Write a python function to find minimum sum of factors of a given number."
-
-
-@pytest.fixture(scope="module")
-def workers():
-    with Workers(1) as started:
-        yield started
 
 
 @pytest.mark.parametrize(

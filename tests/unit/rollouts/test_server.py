@@ -23,6 +23,7 @@ from codezero.rollouts.rollout_file import RolloutFile
 from codezero.rollouts.server import make_app
 from codezero.rollouts.snapshots import Snapshots
 from tests.builders import tiny_model
+from tests.processes import wait_until
 from tests.rollout_servers import TOKEN, rollout_server, sampler, served
 
 
@@ -180,22 +181,14 @@ def test_a_trainer_that_falls_silent_in_the_middle_is_not_waited_for(url, monkey
 
 @pytest.mark.parametrize(("method", "path"), [("PUT", protocol.WEIGHTS), ("POST", protocol.ROLLOUTS)])
 def test_a_trainer_that_goes_away_in_the_middle_is_no_error_of_the_server(url, caplog, monkeypatch, method, path):
-    is_over = threading.Event()
-    real_receive = server._receive
-
-    async def receive(*arguments):
-        try:
-            return await real_receive(*arguments)
-        finally:
-            is_over.set()
-
-    monkeypatch.setattr(server, "_receive", receive)
+    has_begun, is_over = threading.Event(), threading.Event()
+    length, refused = server._length, server._refused
+    monkeypatch.setattr(server, "_length", lambda request: has_begun.set() or length(request))
+    monkeypatch.setattr(server, "_refused", lambda *answer: is_over.set() or refused(*answer))
     with begun(url, method, path):
-        time.sleep(0.2)
-    if path == protocol.WEIGHTS:
-        assert is_over.wait(60)  # before that another upload would be refused
-    time.sleep(0.2)
-    assert call(url, method, path, content=b"xy").status_code == 400
+        assert has_begun.wait(60)
+    assert is_over.wait(60)
+    wait_until(lambda: call(url, method, path, content=b"xy").status_code == 400)  # another upload waits for its end
     assert caplog.text == ""
 
 

@@ -1,4 +1,5 @@
 import json
+import operator
 import os
 
 import pytest
@@ -10,26 +11,25 @@ from codezero.tasks import code_contests, mbpp, rows
 from codezero.tasks.build import make_task_source
 from codezero.tasks.rows import BadRow, read_rows
 from codezero.types import Task
-from tests.unit.tasks.builders import mbpp_row, mbpp_rows, only_mbpp, write_jsonl, write_parquet
+from tests.unit.tasks.builders import contest_row, mbpp_row, mbpp_rows, only_mbpp, write_jsonl, write_parquet
 
 ANY_JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=20),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
     max_leaves=12,
 )
-# Mappings with the right field names reach further into the checks than arbitrary values do.
-ANY_ROW = ANY_JSON | st.fixed_dictionaries(
-    {},
-    optional={
-        "task_id": st.integers(590, 980) | ANY_JSON,
-        "text": st.text(st.characters(), max_size=20) | ANY_JSON,
-        "test_list": st.lists(st.just("assert f()") | ANY_JSON, max_size=3) | ANY_JSON,
-        "test_setup_code": ANY_JSON,
-        "description": st.text(st.characters(), max_size=20) | ANY_JSON,
-        "public_tests": st.fixed_dictionaries({"input": ANY_JSON, "output": ANY_JSON}) | ANY_JSON,
-        "input_file": ANY_JSON,
-    },
-)
+FIELDS = {
+    "task_id": st.integers(590, 980) | ANY_JSON,
+    "text": st.text(st.characters(), max_size=20) | ANY_JSON,
+    "test_list": st.lists(st.just("assert f()") | ANY_JSON, max_size=3) | ANY_JSON,
+    "test_setup_code": ANY_JSON,
+    "description": st.text(st.characters(), max_size=20) | ANY_JSON,
+    "public_tests": st.fixed_dictionaries({"input": ANY_JSON, "output": ANY_JSON}) | ANY_JSON,
+    "input_file": ANY_JSON,
+}
+CHANGES = st.sampled_from(sorted(FIELDS)).flatmap(lambda name: st.fixed_dictionaries({name: FIELDS[name]}))
+# Good rows with a field changed reach further into the checks than arbitrary values do.
+ANY_ROW = ANY_JSON | st.builds(operator.or_, st.sampled_from([mbpp_row(), contest_row()]), CHANGES | st.just({}))
 
 
 def outcome(row, to_task) -> Task | BadRow:
@@ -41,19 +41,21 @@ def outcome(row, to_task) -> Task | BadRow:
         return reason
 
 
-@settings(max_examples=200, deadline=None)
-@given(lines=st.lists(ANY_ROW, min_size=1, max_size=5))
-def test_any_json_value_on_a_line_is_a_task_or_a_reason(lines, tmp_path_factory):
-    path = tmp_path_factory.mktemp("rows") / "rows.jsonl"
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    found = list(read_rows(path, mbpp.COLUMNS))
-    assert len(found) == len(lines)
-    for row in found:
-        for to_task in (mbpp.to_task, code_contests.to_task):
-            result = outcome(row, to_task)
-            assert isinstance(result, (Task, BadRow))
-            if isinstance(result, Task):
-                assert len(result.task_id) == 32
+@pytest.mark.parametrize("dataset", [mbpp, code_contests], ids=["mbpp", "code_contests"])
+def test_any_json_value_on_a_line_is_a_task_or_a_reason(dataset, tmp_path):
+    path, results = tmp_path / "rows.jsonl", []
+
+    @settings(max_examples=100)
+    @given(st.lists(ANY_ROW, min_size=1, max_size=5))
+    def read(lines):
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+        found = list(read_rows(path, dataset.COLUMNS))
+        assert len(found) == len(lines)
+        results.extend(outcome(row, dataset.to_task) for row in found)
+
+    read()
+    assert {type(result) for result in results} == {Task, BadRow}
+    assert all(len(result.task_id) == 32 for result in results if isinstance(result, Task))
 
 
 @settings(max_examples=100, deadline=None)

@@ -11,17 +11,11 @@ from codezero.tasks.withheld import Problem, Withheld
 from codezero.types import FinishReason, Rollout, RolloutGroup, Task, TaskOrigin
 from codezero.verifier.exercises import CandidateSolver, Exercise, Practised, Problems
 from codezero.verifier.judging import judge_answers
-from codezero.workers import Cause, Death, Workers
+from codezero.workers import Cause, Death
 
 ADD = "assert add(1, 2) == 3\nassert add(5, 5) == 10\nassert add(0, 4) == 4"
 REFERENCE = "def add(a, b): return a + b"
 MINUS, ONE, THREE = "def add(a, b): return a - b", "def add(a, b): return a + b + 1", "def add(a, b): return 3"
-
-
-@pytest.fixture(scope="module")
-def workers():
-    with Workers(1) as pool:
-        yield pool
 
 
 def task(tests=ADD, name="Add two numbers."):

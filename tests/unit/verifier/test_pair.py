@@ -9,7 +9,7 @@ from codezero.verifier.exercises import CandidateSolver, Exercise
 from codezero.verifier.judging import Answered, judge_answers
 from codezero.verifier.pair import LearningSolver
 from codezero.verifier.write import CaseAnswer
-from codezero.workers import Cause, Workers
+from codezero.workers import Cause
 from tests.unit.verifier.test_exercises import MINUS, PROBLEM, REFERENCE, Context, Mortal, Scripted
 
 REFUSING, APPROVING = (
@@ -17,12 +17,6 @@ REFUSING, APPROVING = (
     ("assert add(2, 0) == 2", "assert add(9, 0) == 9"),
 )
 UNKNOWN = "import random\ndef add(a, b): return random.random()"
-
-
-@pytest.fixture(scope="module")
-def workers():
-    with Workers(1) as pool:
-        yield pool
 
 
 class Learner:

@@ -111,12 +111,12 @@ def test_rounds_that_pass_during_an_examination_are_left_out_but_the_last(notes)
 
 def test_a_service_that_never_answers_keeps_no_round_waiting(notes):
     with serve(never) as server:
-        made = examination(server, Policy(), notes, timeout_s=60.0)
+        made = examination(server, Policy(), notes, timeout_s=600.0)
         started = time.monotonic()
         made.begin(1)
         assert made.take_score() is None
         made.stop(timeout_s=0.1)
-        assert time.monotonic() - started < 10
+        assert time.monotonic() - started < 100
 
 
 @pytest.mark.parametrize("first", [reply(500, b""), reply(200, {"question": []})], ids=["500", "nonsense"])

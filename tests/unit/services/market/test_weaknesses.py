@@ -5,6 +5,7 @@ import threading
 import time
 from contextlib import ExitStack
 from fractions import Fraction
+from functools import partial
 
 import pytest
 
@@ -148,15 +149,15 @@ def test_9_short_rounds_are_played_in_a_thread_whatever_the_training_does(market
             asked_by.add(threading.current_thread().name)
             return super().token_logprobs(*asked)
 
+    def is_placed(clue):
+        player.delivery.deliver()
+        return len(peer.lines) > clue
+
     player = peer.player(judge, Here(), poll_s=0.1)
     player.start()
     for clue in range(3):
         judge.show(game, clue=clue, rounds_remaining=3 - clue)
-        deadline = time.monotonic() + 120
-        while len(peer.lines) <= clue:
-            assert time.monotonic() < deadline
-            player.delivery.deliver()
-            time.sleep(0.05)
+        wait_until(partial(is_placed, clue))
         if clue < 2:
             market.next_round(game)
     player.stop()
