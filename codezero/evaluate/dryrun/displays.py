@@ -11,6 +11,7 @@ from codezero.evaluate.dryrun.budget import meter
 from codezero.evaluate.dryrun.compiler import EXPRESSIONS, Expression, Unit
 from codezero.evaluate.dryrun.items import get_item
 from codezero.evaluate.dryrun.measure import SCALARS, hashable, to_list
+from codezero.evaluate.dryrun.objects import Instance
 from codezero.evaluate.dryrun.tables import folded_set, update_dict
 from codezero.evaluate.dryrun.values import Frame, Opaque
 
@@ -142,9 +143,10 @@ def _subscript(unit: Unit, node: ast.Subscript) -> Expression:
     return item
 
 
-_NO_BOUND = Opaque("a slice of anything but numbers")
-"""Replaces a slice's bound that is neither a number nor None. An instance could get a slice with another slice as
-bound, and the host frees a chain of slices by recursion."""
+_BOUND = Opaque("a slice of anything but numbers")
+_NO_BOUND = Opaque("a slice of anything but numbers", has_index=False)
+"""These replace a slice's bound that is neither a number nor None; the first may have an index. An instance could get a
+slice with another slice as bound, and the host frees a chain of slices by recursion."""
 
 
 def _slice(unit: Unit, node: ast.Slice) -> Expression:
@@ -153,7 +155,9 @@ def _slice(unit: Unit, node: ast.Slice) -> Expression:
 
     def bound(part: Expression | None, frame: Frame) -> Any:
         value = part(frame) if part else None
-        return value if type(value) in SCALARS else _NO_BOUND
+        if type(value) in SCALARS:
+            return value
+        return _BOUND if type(value) in (Instance, Opaque) else _NO_BOUND
 
     def make(frame: Frame) -> slice:
         return slice(bound(lower, frame), bound(upper, frame), bound(step, frame))

@@ -313,10 +313,16 @@ def charged(items: Iterable[Any], width: int = 1) -> Iterator[Any]:
 class Opaque:
     """A value that is not interpreted: any use of it raises Unsupported, which ends the case."""
 
-    __slots__ = ("name",)
+    __slots__ = ("has_index", "name")
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, has_index: bool = True) -> None:
+        """`has_index` is False if it stands for something that is known to be no integer."""
+        self.name, self.has_index = name, has_index
+
+    def __index__(self) -> int:
+        if not self.has_index:
+            raise TypeError("indices must be integers or None or have an __index__ method")
+        raise Unsupported(self.name)
 
     def refuse(self, *args: Any, **kwargs: Any) -> Any:
         raise Unsupported(self.name)
@@ -326,4 +332,4 @@ class Opaque:
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = refuse
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __or__ = __ror__ = refuse
     __and__ = __rand__ = __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __abs__ = refuse
-    __eq__ = __ne__ = __hash__ = __index__ = __int__ = __float__ = __round__ = __reversed__ = refuse
+    __eq__ = __ne__ = __hash__ = __int__ = __float__ = __round__ = __reversed__ = refuse

@@ -30,6 +30,7 @@ from codezero.evaluate.dryrun.library import MODULES
 from codezero.evaluate.dryrun.measure import NamedTupleValue
 from codezero.evaluate.dryrun.methods import METHODS, RECORD_METHODS
 from codezero.evaluate.dryrun.modules import Module
+from codezero.evaluate.dryrun.values import Annotation
 from tests.unit.evaluate.dryrun.confined import Program, Ran, run_all
 from tests.unit.evaluate.dryrun.hostile_values import KINDS, PRELUDE
 
@@ -101,7 +102,7 @@ def _members(prefix: str, members: dict[str, Any]) -> dict[str, Target]:
         path = f"{prefix}.{name}"
         if isinstance(member, Module):
             found.update(_members(path, member.members))
-        elif callable(member):
+        elif callable(member) and not isinstance(member, Annotation):
             found[path] = Target(path)
             found.update(_members(path, getattr(member, "attrs", {})))
     return found
