@@ -96,9 +96,6 @@ class SwarmConfig:
     def __post_init__(self) -> None:
         require(self.num_local >= 0, "swarm.num_local", self.num_local, "use 0 to choose by memory")
         require(self.num_external >= 0, "swarm.num_external", self.num_external, "use 0 to train alone")
-        joins = self.network is not Network.none
-        fix = "without a network nothing is joined: use swarm=native too"
-        require(joins or not self.bootnodes, "swarm.bootnodes", self.bootnodes, fix)
         named = self.name.isprintable() and 1 <= len(self.name) <= 64
         require(named, "swarm.name", repr(self.name), "use 1 to 64 printable characters")
         has_use = self.pool == 0 or self.num_external > 0

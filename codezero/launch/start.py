@@ -102,6 +102,7 @@ def _start(
     secrets = {PUSH_ENV: chosen.token} if chosen.token else {}
     if PASSPHRASE_ENV in environment:
         secrets[PASSPHRASE_ENV] = environment[PASSPHRASE_ENV]
+    environment = dict(environment)  # which may be that of this process
     for name in _SECRETS:
         os.environ.pop(name, None)
     if chosen.way is Way.OWN:
@@ -202,7 +203,8 @@ def _unlocked(config: NodeConfig, environment: Mapping[str, str], terminal: Term
         return {}
     if not path.exists():
         terminal.console.line(f"there is no wallet in {path} yet; a new one is made, encrypted with a passphrase")
-        passphrase = keystore.passphrase(file, new=True)
+        told = None if file is not None else environment.get(PASSPHRASE_ENV)
+        passphrase = keystore.passphrase(file, new=True) if told is None else told
         address = keystore.save(keystore.new_key(), path, passphrase)
         terminal.console.line(f"wallet: {address}: send it some test ETH; back up {path} and the passphrase")
         return {} if is_told else {PASSPHRASE_ENV: passphrase}

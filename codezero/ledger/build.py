@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codezero.config import LedgerConfig, LedgerKind, NodeConfig, SwarmConfig
+from codezero.config import PASSPHRASE_ENV, LedgerConfig, LedgerKind, NodeConfig, SwarmConfig
 from codezero.config.multiaddr import Multiaddr
 from codezero.errors import LedgerError, told_as
 from codezero.ledger.local import LocalLedger
@@ -30,12 +31,13 @@ MAX_BOOTNODES = 16
 
 def load_key(config: LedgerConfig) -> bytes | None:
     """Returns the account's key, asking for its passphrase if no file or variable has it; None for a ledger without a
-    key. Raises LedgerError: the keystore does not open."""
+    key. Removes the variable, which child processes would inherit. Raises LedgerError: the keystore does not open."""
     if config.kind is not LedgerKind.wallet:
         return None
     from codezero.ledger import keystore
 
     passphrase = keystore.passphrase(config.passphrase_file)
+    os.environ.pop(PASSPHRASE_ENV, None)
     return keystore.load(Path(config.keystore).expanduser(), passphrase)
 
 

@@ -184,7 +184,6 @@ def test_reasoning_gym_is_a_choice_of_tasks_and_its_name_the_modules_last_part()
         (["swarm=genrl", "swarm.logprobs=true"], "swarm.logprobs=True .*GenRL's format has none: use swarm=native"),
         (["swarm.pool=8", "swarm.num_external=0"], "swarm.pool=8 .*num_external=0 trains on none, or set both"),
         (["swarm.pool=2", "swarm.num_external=4"], "swarm.pool=2 .*at least swarm.num_external=4"),
-        (["swarm.bootnodes=[/ip4/1.2.3.4/tcp/1/p2p/Qm]"], "swarm.bootnodes=.*: use swarm=native too"),
         (["swarm.patience=inf"], "swarm.patience=inf is not possible: use a finite number"),
         (["reward.correct=nan"], "reward.correct=nan is not possible"),
         (["swarm.listen=/ip4/0.0.0.0/tcp/1"], r"swarm.listen is a list: write it as 'swarm.listen=\[A,B\]'"),

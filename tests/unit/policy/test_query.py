@@ -8,7 +8,7 @@ import torch
 
 from codezero.errors import PromptTooLong, Stopping
 from codezero.llm.load import LoadedModel
-from codezero.policy import asked
+from codezero.policy import query
 from codezero.policy.query import QueryPolicy
 from tests.builders import tiny_model, tiny_tokenizer
 
@@ -75,7 +75,7 @@ def test_what_does_not_fit_the_model_is_told_and_leaves_the_turn_free():
 
 
 def test_a_question_is_not_read_at_any_length(monkeypatch):
-    monkeypatch.setattr(asked, "MAX_PROMPT_TOKENS", 100)
+    monkeypatch.setattr(query, "MAX_PROMPT_TOKENS", 100)
     policy = QueryPolicy(loaded(), threading.Lock(), max_new_tokens=8)
     assert policy.answer("x" * 20)
     for ask in (policy.answer, lambda text: policy.token_logprobs(CHAT, text, ["a"])):
@@ -87,14 +87,14 @@ def test_many_choices_are_scored_a_few_at_a_time_with_the_same_numbers(monkeypat
     choices = [f"choice {number}" for number in range(7)]
     policy = QueryPolicy(loaded(), threading.Lock(), max_new_tokens=8)
     at_once = policy.token_logprobs(CHAT, "<answer>", choices)
-    sizes, scored = [], asked.CompletionScorer.logprobs
+    sizes, scored = [], query.CompletionScorer.logprobs
 
     def remember(self, ids, mask):
         sizes.append(len(ids))
         return scored(self, ids, mask)
 
-    monkeypatch.setattr(asked.CompletionScorer, "logprobs", remember)
-    monkeypatch.setattr(asked, "MAX_BATCH_TOKENS", 200)
+    monkeypatch.setattr(query.CompletionScorer, "logprobs", remember)
+    monkeypatch.setattr(query, "MAX_BATCH_TOKENS", 200)
     few_at_a_time = policy.token_logprobs(CHAT, "<answer>", choices)
     assert len(sizes) > 1
     assert sum(sizes) == 7
@@ -105,7 +105,7 @@ def test_many_choices_are_scored_a_few_at_a_time_with_the_same_numbers(monkeypat
 def test_a_node_that_ends_breaks_off_its_answer(monkeypatch):
     policy, steps = QueryPolicy(loaded(), turn := threading.Lock(), max_new_tokens=50), []
 
-    def sample(model, request, sample=asked.sample_groups):
+    def sample(model, request, sample=query.sample_groups):
         def step(done, total):
             steps.append(done)
             if done == 2:
@@ -114,7 +114,7 @@ def test_a_node_that_ends_breaks_off_its_answer(monkeypatch):
 
         return sample(model, replace(request, on_step=step))
 
-    monkeypatch.setattr(asked, "sample_groups", sample)
+    monkeypatch.setattr(query, "sample_groups", sample)
     with pytest.raises(Stopping):
         policy.answer("?")
     assert steps == [1, 2]
