@@ -244,10 +244,19 @@ class SignInApp:
                 if time.monotonic() - started_s > LASTS_S:
                     pause_s = 1.0
                 continue
+            if self._is_taken_over():
+                self._end()
+                continue
             self._console.line(f"sign-in: the app ended and is started again; see the end of {self.place.log}")
             pause_s, started_s = min(2 * pause_s, 60.0), time.monotonic()
             with suppress(OSError):
                 self._start()
+
+    def _is_taken_over(self) -> bool:
+        """Returns True if another node's app has the port, such as of one that replaced the same app at this moment."""
+        with suppress(CodezeroError):
+            return self.health() is not None
+        return False
 
     def _replace_borrowed(self) -> None:
         """Starts an app where that of another node has ended."""

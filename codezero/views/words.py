@@ -21,7 +21,7 @@ FEW, FEW_BATCHES = 5, 10
 MANY_UNSCORED = 0.1
 """The share of groups without a verdict from which they are called an obstacle."""
 FULL_DISK = "the disk of its state folder is full or not writable (`df -h`)"
-"""What may have kept a node from writing its status, whatever else has happened to it."""
+"""A cause that may have kept a node from writing its status, whatever else has happened to it."""
 DOING = {
     STARTING: "starting",
     WAITING: "waiting for the swarm's next round",
