@@ -1,15 +1,18 @@
-"""Does a test writer learn? Trains one by `codezero verify`, and compares what it wrote first with what it wrote last.
+"""Does a test writer learn, and does it help a solver? Trains them by `codezero verify`.
 
-    python -m benchmarks.cases                                # some hours on two cores; may be stopped and goes on
-    python -m benchmarks.cases --batches 16                   # so many first, and more by a larger number later
-    python -m benchmarks.cases --rate 1e-5
+    python -m benchmarks.cases pair                           # some hours on two cores; may be stopped and goes on
+    python -m benchmarks.cases pair --batches 16              # so many first, and more by a larger number later
+    python -m benchmarks.cases writer                         # of solutions by a solver that does not learn
 
-Its problems are MBPP's 601 to 974, of which none comes twice before all have come, so every answer is judged on a
-problem that the writer has not learnt from. The model is the 0.5B, its settings are those of `codezero verify` but for
-`SETTINGS`.
+The writer is measured by what it wrote first against what it wrote last. Its problems are MBPP's 601 to 974, of which
+none comes twice before all have come, so every answer is judged on a problem that the writer has not learnt from. The
+solver of a pair of `BATCHES` batches is measured on problems 11 to 260 by execution, like the runs of
+`benchmarks.learning`: before, and against one alone that made as many first attempts, or twice as many. Its learner's
+settings are theirs, but for tasks, which are drawn equally often.
 
 A piece is `BLOCK` batches, each [answers judged, valid ones, those whose diagnosis is right, mean reward, mean reward
-of cases that everybody passes, seconds].
+of cases that everybody passes, seconds], and of a pair also [attempts, right ones, second attempts, right ones, tokens
+of all attempts]; or an evaluation of the solver.
 """
 
 from __future__ import annotations
@@ -24,33 +27,49 @@ from typing import Any
 
 import msgspec
 
-from benchmarks import harness
+from benchmarks import harness, learning
 from benchmarks.harness import ROOT, Arm, Counts, Result, Target
-from benchmarks.power import of_shares
-from benchmarks.splits import add_mbpp
+from benchmarks.learnt import GREEDY_PIECE, SAMPLED, SAMPLED_PIECE, gained, told
+from benchmarks.power import of_mean, of_shares
+from benchmarks.splits import Split, add_mbpp
 from benchmarks.tables import markdown, share
 from benchmarks.training import bounds
+from codezero.observe.probes import percent
 from codezero.reports import CasesReport
 
 BENCHMARK = "cases"
-BLOCK, BATCHES, RATE = 4, 64, 1e-4
+BLOCK, BATCHES = 4, 32
 START = 0.05
 """The share of valid answers before, for the power."""
-SETTINGS: Mapping[str, Any] = {
-    "model.name": "Qwen2.5-Coder-0.5B-Instruct",
+WRITER: Mapping[str, Any] = {
+    "model.name": learning.MODEL,
     "verifier.batch_size": 4,
     "verifier.num_candidates": 4,
     "verifier.num_generations": 8,
+    "verifier.learning_rate": 1e-4,
     "rollout.max_new_tokens": 160,
     "probe.share": 0,
 }
+OF_SOLVERS = ("rollout.engine", "rollout.max_new_tokens", "train.")
+PAIR: Mapping[str, Any] = {
+    **WRITER,
+    **{key: value for key, value in learning.LEARNING.items() if key.startswith(OF_SOLVERS)},
+    "verifier.num_candidates": learning.LEARNING["rollout.num_generations"],
+    "verifier.train_solver": True,
+}
+ARMS = {"writer": WRITER, "pair": PAIR}
+EVALUATIONS = (GREEDY_PIECE, SAMPLED_PIECE)
+ALONE = ("alone", "double")
+"""The runs of `benchmarks.learning` that a pair is compared with."""
 VALID = Target(figure="answers whose cases are all valid, of the last quarter", at_least=0.3)
 PARTS = 4
 """Parts of a run that are compared."""
 
 
-def block(settings: Sequence[str], folder: Path, name: str) -> Counts:
-    """Has the writer learn from the batches of a piece such as `rounds 1-4`."""
+def piece_of(settings: Sequence[str], folder: Path, options: Any, name: str) -> Counts:
+    """Has the writer learn from the batches of a piece such as `rounds 1-4`, or the solver solve held-out problems."""
+    if name in EVALUATIONS:
+        return _evaluated(folder, options, name)
     first, last = bounds(name)
     log = folder / "logs" / "cases.jsonl"
     if (left := last - len(_read(log))) > 0:
@@ -62,6 +81,15 @@ def block(settings: Sequence[str], folder: Path, name: str) -> Counts:
     return [_counts(one) for one in reports[first - 1 : last]]
 
 
+def _evaluated(folder: Path, options: Any, name: str) -> Counts:
+    """Right solutions of the solver by problem, as `benchmarks.learning` counts them."""
+    state = folder / "state" / "verifier"
+    asked: dict[str, Any] = {"model": learning.MODEL, "split": Split.report.name, "problems": learning.data(options)}
+    samples, temperature = (1, 0) if name == GREEDY_PIECE else (learning.SAMPLES, 1)
+    asked |= {"max_new_tokens": learning.TOKENS, "seed": 0, "samples": samples, "temperature": temperature}
+    return learning.solved(asked, Split.report, ["--checkpoint", str(state)], folder / name, options)
+
+
 def _read(log: Path) -> list[CasesReport]:
     lines = log.read_bytes().split(b"\n")[:-1] if log.exists() else []  # without a line that a kill has torn
     return [msgspec.json.decode(line, type=CasesReport) for line in lines]
@@ -71,14 +99,19 @@ def _counts(one: CasesReport) -> Counts:
     judged = one.num_answers - one.num_masked
     valid, right = (round((part or 0.0) * judged) for part in (one.valid, one.right))
     rewards = (round(part or 0.0, 4) for part in (one.reward_mean, one.reward_approving))
-    return [judged, valid, right, *rewards, round(sum(one.seconds.values()), 1)]
+    counts: Counts = [judged, valid, right, *rewards, round(sum(one.seconds.values()), 1)]
+    if (solver := one.solver) is not None:
+        shares = ((solver.num_attempts, solver.right), (solver.num_second, solver.second_right))
+        counts += [figure for count, part in shares for figure in (count, round((part or 0.0) * count))]
+        counts.append(solver.num_tokens)
+    return counts
 
 
 def table(results: Mapping[str, Result]) -> str:
-    """Returns, for each arm, what its batches came to by quarters."""
+    """Returns what the batches of each arm came to by quarters, and what the solver of a pair has learnt."""
     rows = []
     for name, result in results.items():
-        batches = [one for piece in result.counts.values() for one in piece]
+        batches = _batches(result)
         for part in range(PARTS):
             first, last = (len(batches) * edge // PARTS for edge in (part, part + 1))
             some = batches[first:last]
@@ -95,31 +128,62 @@ def table(results: Mapping[str, Result]) -> str:
                 ]
             )
     header = ["arm", "batches", "answers", "cases all valid", "diagnosis right", "mean reward", "of approving always"]
-    return markdown([*header, "minutes"], rows)
+    written = markdown([*header, "minutes"], rows)
+    pair = results.get("pair")
+    if pair is None or not set(EVALUATIONS) <= pair.counts.keys():
+        return written
+    return f"{written}\n\n{_solvers(pair, harness.results(learning.BENCHMARK))}"
+
+
+def _solvers(pair: Result, others: Mapping[str, Result]) -> str:
+    """What the solver of a pair has learnt, and how far that is from solvers that learnt alone."""
+    batches = _batches(pair)
+    first, second, right, tokens = (sum(one[column] for one in batches) for column in (6, 8, 9, 10))
+    rows = [["the pair", f"{first} and {second} second ones, {percent(right / max(second, 1))} right", tokens]]
+    for name in ALONE:
+        trained = others[f"{name}-train"]
+        blocks = trained.counts.values()
+        attempts = trained.settings["rollouts a round"] * sum(len(block["round"]) for block in blocks)
+        rows.append([f"the pair against {name}", str(attempts), sum(sum(block["num_tokens"]) for block in blocks)])
+    for row, base in zip(rows, ("start-report", *(f"{name}-newest" for name in ALONE)), strict=True):
+        sampled, greedy, _ = gained(others[base], [pair])
+        row[2] = f"{row[2] / 1000:.0f}"
+        row += [told(before, after, change) for change, before, after in (sampled, greedy)]
+    return markdown(["solver", "attempts", "their tokens, thousands", "pass@1 at T=1", "greedy"], rows)
+
+
+def _batches(result: Result) -> list[Counts]:
+    return [one for piece, found in result.counts.items() if piece not in EVALUATIONS for one in found]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = harness.parser(BENCHMARK, __doc__)
+    parser.add_argument("arm", choices=ARMS)
     parser.add_argument("--batches", type=int, default=BATCHES, metavar="N", help=f"in all (default {BATCHES})")
-    parser.add_argument("--rate", type=float, default=RATE, metavar="R", help=f"of learning (default {RATE:g})")
     add_mbpp(parser)
+    parser.set_defaults(quick=False)
     options = parser.parse_args(arguments)
-    num_problems = options.batches * SETTINGS["verifier.batch_size"]  # answers about one are not independent
-    name, settings = f"rate-{options.rate:g}", {"verifier.learning_rate": options.rate, **SETTINGS}
+    settings, num_problems = ARMS[options.arm], options.batches * WRITER["verifier.batch_size"]
+    pieces = [f"rounds {first + 1}-{first + BLOCK}" for first in range(0, options.batches, BLOCK)]
+    if options.arm == "pair" and options.batches == BATCHES:
+        pieces += EVALUATIONS
     arm = Arm(
         benchmark=BENCHMARK,
-        name=name,
+        name=options.arm,
         settings={"mbpp": harness.digest_of(options.mbpp), **settings},
         seed=0,
-        pieces=[f"rounds {first + 1}-{first + BLOCK}" for first in range(0, options.batches, BLOCK)],
-        power=[of_shares("answers whose cases are all valid", num_problems // PARTS, START, "problems")],
+        pieces=pieces,
+        power=[  # answers about one problem are not independent
+            of_shares("answers whose cases are all valid", num_problems // PARTS, START, "problems"),
+            of_mean(SAMPLED, len(Split.report.ids), learning.SPREAD),
+        ],
         targets=[VALID],
     )
     words = [f"{key}={value}" for key, value in settings.items()]
     words += ["tasks=mbpp", f"tasks.mbpp.path={options.mbpp.absolute()}", "tracking.view=off"]
-    folder = (options.state / BENCHMARK / name).absolute()
+    folder = (options.state / BENCHMARK / options.arm).absolute()
     folder.mkdir(parents=True, exist_ok=True)
-    harness.run(arm, partial(block, words, folder), options)
+    harness.run(arm, partial(piece_of, words, folder, options), options)
     print(table(harness.results(BENCHMARK, options.results)))
 
 

@@ -55,6 +55,8 @@ class SolverReport:
     num_second: int
     """The number of second attempts, at wrong solutions that were refused."""
     second_right: float | None
+    num_tokens: int
+    """The number of tokens of all attempts."""
     policy_version: int
     loss: float | None
     grad_norm: float | None

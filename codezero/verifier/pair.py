@@ -56,14 +56,15 @@ class LearningSolver:
 
     def learn(self, first: Sequence[Attempted], second: Sequence[Attempted]) -> SolverReport:
         """Makes one update from all attempts, which the present weights have sampled. Raises TrainingError."""
-        version = self.learner.policy_version
+        version, tried = self.learner.policy_version, (*first, *second)
         with self._weights():
-            update = self.learner.step([_scored(one, version) for one in (*first, *second)])
+            update = self.learner.step([_scored(one, version) for one in tried])
         return SolverReport(
             num_attempts=sum(len(one.verdicts) for one in first),
             right=_share_right(first),
             num_second=sum(len(one.verdicts) for one in second),
             second_right=_share_right(second),
+            num_tokens=sum(len(own.tokens.completion_ids) for one in tried for own in one.group.rollouts if own.tokens),
             policy_version=update.policy_version,
             loss=update.loss,
             grad_norm=update.grad_norm,

@@ -1,13 +1,13 @@
 """The reward of an answer of test cases, from the results of dry runs.
 
-    reward = 1/2 valid + 1/2 diagnosis
+    reward = 1/2 share of its cases that are valid + 1/2 diagnosis
 
 The rule is that of AstraFlow's recipe `code_actor_and_verify` v3 (Apache-2.0): an answer is valid if the reference
 solution passes all its cases, whose inputs have different values, and its diagnosis is right if it is valid and its
 verdict on the candidate that the writer has seen, approved if that passes all cases, is the truth. What differs is
-that cases that refuse a wrong candidate are graded by the share of all wrong candidates that they reject, so that cases
-which many mistakes fail earn more than those which one mistake fails; and that an answer whose results are not known is
-masked, not judged.
+that one valid case of two earns half of the first part, since a small model seldom writes two; that cases that refuse
+a wrong candidate are graded by the share of all wrong candidates that they reject, so that cases which many mistakes
+fail earn more than those which one mistake fails; and that an answer whose results are not known is masked, not judged.
 
 So cases that everybody passes earn one half, and one where the candidate is right: the base rate. Refusing everything
 takes cases with wrong results, which are not valid, and earns nothing.
@@ -22,7 +22,7 @@ from codezero.prompts.verifier import NUM_CASES
 from codezero.types import CaseOutcome, Reward
 
 HALF = 0.5
-"""The share of the reward for being valid; the rest is for the diagnosis."""
+"""The share of the reward for valid cases; the rest is for the diagnosis."""
 
 Outcomes = Sequence[CaseOutcome]
 """The results of a program on the fit cases of an answer, in their order."""
@@ -58,12 +58,12 @@ def judge(results: CaseResults, is_right: bool) -> JudgedAnswer | None:
     has_all = len(set(results.inputs)) == len(results.inputs) == NUM_CASES
     approves = has_all and _passes(results.candidate) is True
     if not has_all or _passes(results.reference) is False:
-        return _judged(valid=False, approves=approves, right=False, grade=0.0)
+        return _judged(_share_valid(results), approves=approves, right=False, grade=0.0)
     if _passes(results.reference) is None or _passes(results.candidate) is None:
         return None
     right = approves is is_right
     grade = _share_rejected(results.wrong) if right and not is_right else 1.0
-    return _judged(valid=True, approves=approves, right=right, grade=grade)
+    return _judged(1.0, approves=approves, right=right, grade=grade)
 
 
 def base_rates(is_right: bool) -> tuple[float, float]:
@@ -78,10 +78,10 @@ def base_rates(is_right: bool) -> tuple[float, float]:
     return rewards[0], rewards[1]
 
 
-def _judged(*, valid: bool, approves: bool, right: bool, grade: float) -> JudgedAnswer:
-    parts = {"valid": HALF * valid, "diagnosis": (1 - HALF) * grade * right}
+def _judged(share_valid: float, *, approves: bool, right: bool, grade: float) -> JudgedAnswer:
+    parts = {"valid": HALF * share_valid, "diagnosis": (1 - HALF) * grade * right}
     return JudgedAnswer(
-        valid=valid, approves=approves, right=right, reward=Reward(total=sum(parts.values()), parts=parts)
+        valid=share_valid == 1.0, approves=approves, right=right, reward=Reward(total=sum(parts.values()), parts=parts)
     )
 
 
@@ -90,6 +90,12 @@ def _passes(outcomes: Outcomes) -> bool | None:
     if CaseOutcome.FAIL in outcomes:
         return False
     return None if CaseOutcome.UNKNOWN in outcomes else True
+
+
+def _share_valid(results: CaseResults) -> float:
+    """Returns the share of the cases asked for that the reference is known to pass, one for each input."""
+    told = zip(results.inputs, results.reference, strict=True)
+    return len({given for given, outcome in told if outcome is CaseOutcome.PASS}) / NUM_CASES
 
 
 def _share_rejected(wrong: Sequence[Outcomes]) -> float:

@@ -8,8 +8,8 @@ def test_a_run_is_told_by_its_quarters():
     learning = [[32, 4 * number, 2 * number, 0.1 * number, 0.5, 60.0] for number in range(4)]
     counts = {"rounds 1-2": learning[:2], "rounds 3-4": learning[2:]}
     result = Result(
-        benchmark="cases", arm="rate-0.0001", settings={}, seed=0, power=[], targets=[], sittings=[], counts=counts
+        benchmark="cases", arm="writer", settings={}, seed=0, power=[], targets=[], sittings=[], counts=counts
     )
-    first, *_, last = table({"rate-0.0001": result}).splitlines()[2:]
-    assert first.startswith("| rate-0.0001 | 1 to 1 | 32 | 0 % [0, ")
+    first, *_, last = table({"writer": result}).splitlines()[2:]
+    assert first.startswith("| writer | 1 to 1 | 32 | 0 % [0, ")
     assert "| 37.5 % [37.5, 37.5], at least 30 %: met | 18.8 % [18.8, 18.8] | 0.30 | 0.50 | 1 |" in last

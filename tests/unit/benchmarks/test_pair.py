@@ -15,7 +15,7 @@ PROBLEM = Problem("3x+4+2x+9", RIGHT)
         ("0=13,1=18", RIGHT, True, True, 1.0),
         ("0=13,1=18", WRONG, True, True, 1.0),
         ("0=12,1=17", WRONG, False, False, 0.0),
-        ("0=13,0=13", WRONG, False, False, 0.0),
+        ("0=13,0=13", WRONG, False, False, 0.25),
         ("0=13", RIGHT, False, False, 0.0),
         ("0=13,1=18,", RIGHT, False, False, 0.0),
     ],

@@ -34,7 +34,7 @@ def report(batch=1, **changed):
 
 def solver(**changed):
     values = {"num_attempts": 16, "right": 0.25, "num_second": 8, "second_right": 0.125, "policy_version": 3}
-    return SolverReport(**{**values, "loss": 0.02, "grad_norm": 0.5, "skipped": None, **changed})
+    return SolverReport(**{**values, "num_tokens": 2400, "loss": 0.02, "grad_norm": 0.5, "skipped": None, **changed})
 
 
 NOTHING = {

@@ -156,7 +156,6 @@ def test_cases_are_judged_by_reference_candidate_and_all_wrong_ones(workers):
         ("assert add(2, 2) == 4", "assert add(2,  2) == 4"),
         ("assert add(2, 2) == 4", "assert add(2.0, +2) == 4"),
         ("assert add(2, 2) == 4",),
-        (),
         ("assert add(2, 2) == 5", "assert add(7, 1) == 8"),
         ("assert add(2, 2) == add(2, 2)", "assert add(7, 1) == 8"),
         ("assert True", "assert add(7, 1) == 8"),
@@ -165,13 +164,13 @@ def test_cases_are_judged_by_reference_candidate_and_all_wrong_ones(workers):
     ],
     ids=[
         *("copy-of-the-shown", "the-same-in-other-words", "twice-the-same-input", "twice-its-value"),
-        *("one", "none", "wrong-result"),
+        *("one", "wrong-result"),
         *("compares-with-itself", "no-call", "calls-something-else", "another-function"),
     ],
 )
-def test_cases_that_earn_nothing(workers, cases):
-    assert earned(workers, MINUS, cases) == [0.0]
-    assert earned(workers, REFERENCE, cases) == [0.0]
+def test_one_valid_case_earns_for_itself_alone(workers, cases):
+    assert earned(workers, MINUS, cases, ()) == [0.25, 0.0]
+    assert earned(workers, REFERENCE, cases, ()) == [0.25, 0.0]
 
 
 def test_cases_whose_result_the_dry_run_cannot_tell_are_masked_and_do_not_touch_the_others(workers):

@@ -53,19 +53,20 @@ def test_refusing_a_right_candidate_by_valid_cases_earns_for_validity_only():
     assert (found.valid, found.right, found.reward.total) == (True, False, 0.5)
 
 
-def test_one_invalid_case_of_two_spoils_the_answer():
+def test_one_valid_case_of_two_earns_for_itself_and_gives_no_diagnosis():
     found = judged(False, reference=(P, F), candidate=(F, F))
-    assert (found.valid, found.right, found.reward.total) == (False, False, 0.0)
+    assert (found.valid, found.right, found.reward.total) == (False, False, 0.25)
 
 
-@pytest.mark.parametrize("inputs", [(), (0,)], ids=["no-case", "one-case"])
-def test_fewer_cases_than_asked_for_are_invalid(inputs):
+@pytest.mark.parametrize(("inputs", "reward"), [((), 0.0), ((0,), 0.25)], ids=["no-case", "one-case"])
+def test_fewer_cases_than_asked_for_earn_for_those_that_are_valid(inputs, reward):
     same = (P,) * len(inputs)
-    assert rewards(True, inputs=inputs, reference=same, candidate=same) == 0.0
+    assert rewards(True, inputs=inputs, reference=same, candidate=same) == reward
 
 
-def test_two_cases_with_equal_inputs_are_invalid():
-    assert rewards(True, inputs=(0, 0)) == 0.0
+def test_two_cases_with_equal_inputs_count_as_one():
+    found = judged(True, inputs=(0, 0))
+    assert (found.valid, found.right, found.reward.total) == (False, False, 0.25)
 
 
 @pytest.mark.parametrize(
