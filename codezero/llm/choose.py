@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache
 
+from codezero.llm.padding import padded
 from codezero.llm.sample import num_common
 
 
@@ -26,12 +27,7 @@ def choice_probabilities(
         model.base_model(input_ids=torch.tensor([shared], device=model.device), past_key_values=cache, use_cache=True)
         cache.batch_repeat_interleave(len(prompts))
     rests = [prompt[len(shared) :] for prompt in prompts]
-    width = max(len(rest) for rest in rests)
-    ids = torch.full((len(rests), width), pad_id, device=model.device)  # [B, T], left-padded
-    real = torch.zeros_like(ids)
-    for row, rest in enumerate(rests):
-        ids[row, width - len(rest) :] = torch.tensor(rest, device=model.device)
-        real[row, width - len(rest) :] = 1
+    ids, real = padded(rests, pad_id, model.device, left=True)
     output = model.base_model(
         input_ids=ids,
         attention_mask=torch.cat([real.new_ones(len(rests), len(shared)), real], dim=1),

@@ -12,6 +12,7 @@ from transformers import DynamicCache
 
 from codezero.llm.choose import choice_logits
 from codezero.llm.logprobs import CHUNK_TOKENS
+from codezero.llm.padding import padded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,14 +41,14 @@ def review_answers(
     """
     prompts = list(dict.fromkeys(answer.prompt[:-1] for answer in answers))
     cache = DynamicCache(config=model.config)
-    shared, is_shared = _padded(prompts, pad_id, model.device)  # [P, S]
+    shared, is_shared = padded(prompts, pad_id, model.device)  # [P, S]
     of_answer = torch.tensor([prompts.index(answer.prompt[:-1]) for answer in answers], device=model.device)
     if shared.shape[1]:
         mask = is_shared if len(prompts) > 1 else None
         model.base_model(input_ids=shared, attention_mask=mask, past_key_values=cache, use_cache=True)
         cache.batch_select_indices(of_answer)
     rows = [[answer.prompt[-1], *answer.ids, *answer.then] for answer in answers]
-    ids, real = _padded(rows, pad_id, model.device)  # [B, T]
+    ids, real = padded(rows, pad_id, model.device)  # [B, T]
     starts = is_shared.sum(dim=1, keepdim=True)[of_answer]
     hidden = model.base_model(
         input_ids=ids,
@@ -65,14 +66,6 @@ def review_answers(
             of_tokens += _logprobs(model, states)[torch.arange(len(part)), part].tolist()
         found.append((of_tokens, _of_choices(model, hidden[i, len(row) - 1], choices).tolist()))
     return found
-
-
-def _padded(rows: Sequence[Sequence[int]], pad_id: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Returns the rows of ids as one tensor, padded on the right, and a mask that is one where they are."""
-    width = max(len(row) for row in rows)
-    ids = torch.tensor([[*row, *[pad_id] * (width - len(row))] for row in rows], dtype=torch.long, device=device)
-    real = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows], dtype=torch.long, device=device)
-    return ids, real
 
 
 def _of_choices(model: Any, hidden: Tensor, choices: Sequence[int]) -> Tensor:

@@ -21,6 +21,7 @@ from torch import Tensor
 from codezero.llm import decoding, onednn
 from codezero.llm.draw import SamplingParams, draw
 from codezero.llm.logprobs import has_plain_cache
+from codezero.llm.padding import padded
 from codezero.llm.recorded import Recorded
 from codezero.types import SampledTokens
 
@@ -155,10 +156,7 @@ class _Decoder:
         """Fills the cache, a batch of prompts in one pass. Returns the logits of their next tokens [N, V]."""
         caches, logits = [], []
         for prompts in batches:
-            width = max(map(len, prompts))
-            ids, mask = torch.full((len(prompts), width), pad_id), torch.zeros(len(prompts), width, dtype=torch.long)
-            for row, prompt in enumerate(prompts):
-                ids[row, width - len(prompt) :], mask[row, width - len(prompt) :] = torch.tensor(prompt), 1
+            ids, mask = padded(prompts, pad_id, left=True)
             self.cache = decoding.make_cache(self.model, most)
             positions = (mask.cumsum(-1) - 1).clamp(min=0)
             logits.append(self._forward(*(x.to(self.device) for x in (ids, mask, positions))))

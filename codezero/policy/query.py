@@ -16,6 +16,7 @@ from codezero.errors import PromptTooLong, Stopping
 from codezero.llm.draw import SamplingParams
 from codezero.llm.load import LoadedModel
 from codezero.llm.logprobs import CompletionScorer
+from codezero.llm.padding import padded
 from codezero.llm.sample import SampleRequest, sample_groups
 
 MAX_PROMPT_TOKENS = 4096
@@ -74,17 +75,13 @@ class QueryPolicy:
     def _score(self, prompt: list[int], rows: Sequence[Sequence[int]]) -> list[list[float]]:
         width, device = max(map(len, rows)), self._policy.model.device
         self._require_room(prompt, width)
-        ids = torch.full((len(rows), width), self._policy.pad_id, device=device)  # [B, C], right-padded
-        mask = torch.zeros_like(ids, dtype=torch.bool)
-        for row, tokens in enumerate(rows):
-            ids[row, : len(tokens)] = torch.tensor(tokens, device=device)
-            mask[row, : len(tokens)] = True
+        ids, mask = padded(rows, self._policy.pad_id, device)
         scorer = CompletionScorer(self._policy.model, torch.tensor(prompt, device=device))
         size = max(1, MAX_BATCH_TOKENS // (len(prompt) + width))
         found: list[list[float]] = []
         for start in range(0, len(rows), size):
             self._require_open()
-            found += scorer.logprobs(ids[start : start + size], mask[start : start + size]).tolist()
+            found += scorer.logprobs(ids[start : start + size], mask[start : start + size].bool()).tolist()
         return [line[: len(tokens)] for line, tokens in zip(found, rows, strict=True)]
 
     def _require_open(self) -> None:

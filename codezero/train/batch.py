@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from math import nan
 
 import torch
 from torch import Tensor
@@ -13,6 +14,7 @@ from transformers import PreTrainedTokenizerBase
 
 from codezero.config import TrainConfig
 from codezero.errors import PromptTooLong
+from codezero.llm.padding import filled, padded
 from codezero.train.claims import unpacked
 from codezero.types import FinishReason, Rollout, RolloutGroup, Task
 
@@ -217,35 +219,24 @@ def plan(sequences: Sequence[TrainSequence], limits: BatchLimits) -> tuple[Promp
 
 def collate_prompts(sequences: Sequence[TrainSequence], device: torch.device) -> tuple[Tensor, Tensor]:
     """Returns the prompts of a micro-batch, right-padded [B, P], and their lengths [B]."""
-    lengths = torch.tensor([len(s.prompt_ids) for s in sequences])
-    prompts = torch.zeros(len(sequences), int(lengths.max()), dtype=torch.long)
-    for row, sequence in enumerate(sequences):
-        prompts[row, : len(sequence.prompt_ids)] = torch.tensor(sequence.prompt_ids)
-    return prompts.to(device), lengths.to(device)
+    prompts, real = padded([s.prompt_ids for s in sequences], 0, device)
+    return prompts, real.sum(dim=1)
 
 
 def collate(sequences: Sequence[TrainSequence], device: torch.device) -> TrainBatch:
     """Returns the tensors of a micro-batch, B = len(sequences), C = the longest completion."""
-    longest = max(len(s.completion_ids) for s in sequences)
-    completion_ids = torch.zeros(len(sequences), longest, dtype=torch.long)
-    loss_mask = torch.zeros(len(sequences), longest, dtype=torch.bool)
-    old_logprobs = torch.full((len(sequences), longest), float("nan"))
-    sampler_logprobs, weights = old_logprobs.clone(), torch.ones_like(old_logprobs)
-    for row, sequence in enumerate(sequences):
-        length = len(sequence.completion_ids)
-        completion_ids[row, :length] = torch.tensor(sequence.completion_ids)
-        loss_mask[row, :length] = True
-        if sequence.old_logprobs is not None:
-            old_logprobs[row, :length] = torch.tensor(sequence.old_logprobs)
-        if sequence.sampler_logprobs is not None:
-            sampler_logprobs[row, :length] = torch.tensor(sequence.sampler_logprobs)
-        if sequence.weights is not None:
-            weights[row, :length] = torch.tensor(sequence.weights)
+    completion_ids, real = padded([s.completion_ids for s in sequences], 0, device)
+
+    def of_tokens(known: Iterable[Sequence[float] | None], unknown: float) -> Tensor:
+        rows = zip(sequences, known, strict=True)
+        whole = [[unknown] * len(s.completion_ids) if own is None else own for s, own in rows]
+        return filled(whole, unknown, torch.float32).to(device)
+
     return TrainBatch(
-        completion_ids=completion_ids.to(device),
-        loss_mask=loss_mask.to(device),
-        old_logprobs=old_logprobs.to(device),
-        sampler_logprobs=sampler_logprobs.to(device),
-        weights=weights.to(device),
+        completion_ids=completion_ids,
+        loss_mask=real.bool(),
+        old_logprobs=of_tokens((s.old_logprobs for s in sequences), nan),
+        sampler_logprobs=of_tokens((s.sampler_logprobs for s in sequences), nan),
+        weights=of_tokens((s.weights for s in sequences), 1.0),
         advantages=torch.tensor([s.advantage for s in sequences], device=device),
     )

@@ -194,6 +194,7 @@ def test_a_solver_learns_beside_it_with_adapters_of_its_own_and_both_go_on(
     report = lines(whole)[-1]
     assert (report["solver"]["num_attempts"], report["solver"]["policy_version"]) == (4, 2)
     assert report["solver"]["num_second"] == 4
+    assert 8 <= report["solver"]["num_tokens"] <= 8 * 8
     assert list(report["seconds"]) == ["draw", "solve", "score", "cases", "try", "again", "learn"]
     learner = kept(whole).learner
     assert any(weight.any() for name, weight in learner["weights"].items() if "lora_B.default" in name)
