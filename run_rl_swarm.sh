@@ -9,9 +9,9 @@
 #   ./run_rl_swarm.sh --testnet [--sign-in app|wallet]        the Gensyn testnet
 #   ./run_rl_swarm.sh [--rounds N] key=value ...              with the settings of configs/node.yaml
 #
-# `./run_rl_swarm.sh --help-all` has every option. Environment, here: PYTHON  the interpreter to use (3.10 to 3.13);
-# TORCH  a torch requirement of your own;  CPU_ONLY=1  no GPU;  CODEZERO_VENV  a virtual environment in which codezero
-# is installed already: nothing is set up then.
+# `./run_rl_swarm.sh --help-all` has every option; it sets codezero up first. Environment: PYTHON is the interpreter to use
+# (3.10 to 3.13), TORCH a torch requirement of your own, CPU_ONLY=1 uses no GPU, and CODEZERO_VENV names a virtual
+# environment in which codezero is installed already: nothing is set up then.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 if [ "$PWD" != "$here" ]; then

@@ -4,9 +4,9 @@
 |---|---|---|
 | train | 601 to 974 | training; fitting the judge's calibration |
 | tune | 511 to 600 | tuning and sweeps; fitting too |
-| report | 11 to 260 | a figure that is reported, once |
+| report | 11 to 260 | a figure that is reported, once a run; a node's defaults were chosen by one of these runs |
 
-261 to 510 and HumanEval are never used here: they are kept for others to measure on. `codezero eval` measures on what
+261 to 510 and HumanEval have not been used yet. `codezero eval` measures on what
 its user names; of its samples the benchmarks take those of the split that they ask for, and refuse a file with others.
 """
 

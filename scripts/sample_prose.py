@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import ast
 import random
+import subprocess
 import sys
 from collections.abc import Iterator
-
-from lines import git
 
 DOCSTRINGS, MESSAGES = 60, 30
 PRINTING = frozenset({"debug", "info", "warning", "error", "exception", "critical", "print", "echo"})
 MANY_WORDS = 4  # Fewer are a name or a key, not a sentence
+
+
+def git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], capture_output=True, text=True, check=True).stdout
 
 
 def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:

@@ -33,7 +33,9 @@ def add_commands(commands: Commands) -> None:
     up.add_argument("--chain-id", type=int, metavar="N", help="the id of a new chain (default 31337)")
     add_stop_with_parent(up)
 
-    deploy = _client_command(actions, "deploy", _deploy, "put the coordinator on the chain; again, say where it is")
+    deploy = _client_command(
+        actions, "deploy", _deploy, "deploy the coordinator contract; if it is there, print its address"
+    )
     deploy.add_argument("--stages", type=int, default=1, metavar="N", help="stages a round has (default 1)")
     fund = _client_command(actions, "fund", _fund, "send money for gas to accounts")
     fund.add_argument("addresses", nargs="+", metavar="ADDRESS", help="the address of a node's wallet")

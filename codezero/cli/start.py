@@ -35,7 +35,7 @@ def add_commands(commands: Commands) -> None:
     start = add_command(commands, "start", _start, text, about=about, examples=_EXAMPLES)
     where = start.add_argument_group("where to train (one of them; asked, or own)")
     where.add_argument("--own", action="store_true", help="a swarm of your own on this machine")
-    where.add_argument("--local", action="store_true", help="alone; with --nodes a swarm of your own")
+    where.add_argument("--local", action="store_true", help="alone (of no effect with --nodes)")
     where.add_argument("--join", metavar="FILE", help="the swarm of a swarm file")
     where.add_argument("--testnet", action="store_true", help="the Gensyn testnet")
     account = start.add_argument_group("account, where the swarm has a chain")

@@ -72,7 +72,7 @@ def add_up_options(
         "--nodes",
         type=int,
         metavar="K",
-        help="how many nodes (default 2, or one for each GPU; 1, alone if need be, where memory is short)",
+        help="how many nodes (default 2, or one for each GPU; fewer where memory is short)",
     )
     parser.add_argument(
         "--proposers", type=int, default=1, metavar="P", help="how many write problems for them (default 1)"

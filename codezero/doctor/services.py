@@ -133,7 +133,7 @@ def check_hub(case: Case) -> Iterator[Finding]:
     if why is None:
         yield ok("hub", f"{urlsplit(url).hostname} answers")
     elif not needs:
-        yield info("hub", why, "nothing of it is needed: weights and problems are here")
+        yield info("hub", why, "it is not needed: weights and problems are on this machine")
     elif weights and catalogue.find(config.model.name) is None:
         yield error("hub", why, f"{weights} cannot be downloaded, so no node can start", _MIRROR)
     else:

@@ -31,7 +31,7 @@ class UpOptions:
     """The options of `codezero swarm up`."""
 
     nodes: int = 0
-    """0 takes two, or one for each GPU; where memory does not hold them one, and no proposer if need be."""
+    """0 takes two, or one for each GPU; fewer where memory does not hold them, at last one without a proposer."""
     proposers: int = 1
     with_verifier: bool = False
     """True runs a test writer, whose cases are the tests of the proposers' problems."""

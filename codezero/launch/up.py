@@ -80,7 +80,7 @@ def up(options: UpOptions, command: Command | None = None, prepare: Prepare = pr
         held = wanted[sharing.index(share.programs)]
         if held != wanted[0]:
             default = f"{wanted[0].nodes} nodes and those beside them"
-            console.line(f"memory does not hold what is the default, {default}: fewer are started")
+            console.line(f"memory does not hold the default ({default}): fewer are started")
         options = replace(options, nodes=held.nodes, proposers=held.proposers)
         swarm_file.write(hosting.swarm_path(folder), swarm)
         threads = threads_of_each(config, options.nodes + options.proposers + options.with_verifier)

@@ -62,7 +62,7 @@ class SkippedRounds:
                 "s" * (skipped > 1),
             )
         elif skipped:
-            logger.info("the swarm is at round %d: skipped %d again", now, skipped)
+            logger.info("the swarm is at round %d: skipped another %d", now, skipped)
         self._is_told = skipped > 0
 
 

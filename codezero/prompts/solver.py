@@ -59,7 +59,7 @@ def showing_few(question: str, tests: str) -> str:
 
 
 def without_tests(question: str, tests: str) -> str:
-    """Returns the text of a question of `with_tests` that shows all or `few_of` the tests."""
+    """Returns a question made by `with_tests` without its tests, whether it shows all of them or `few_of`."""
     return showing_all(question, tests).removesuffix(with_tests("", tests))
 
 

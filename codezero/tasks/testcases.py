@@ -37,8 +37,8 @@ def bound_name(alias: ast.alias) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """A test that is a statement: an assert, or a call such as HumanEval's `check(f)`. Before it are statements such as
-    `x = 2` that follow the test before, and after the last test those that follow it."""
+    """A test that is a statement: an assert, or a call such as HumanEval's `check(f)`. It begins with the statements
+    since the previous test, such as `x = 2`; the last test also has those after it."""
 
     source: str
 

@@ -145,8 +145,7 @@ class CandidateSolver:
         ]
 
     def choose(self, attempted: Sequence[Attempted], seed: str) -> list[Exercise]:
-        """Returns an exercise for each problem to which there is a solution of which it is known whether it is right.
-        Equal seeds choose alike."""
+        """Returns an exercise for each problem that has a solution with a known verdict. Equal seeds choose alike."""
         rng, found = random.Random(seed), []
         for one in attempted:
             wants_right = rng.random() < 0.5

@@ -80,7 +80,7 @@ def presence(status: Status | None, pid: int | None, now_s: float) -> Presence:
         return Presence(state="died", text=f"ended {ago} ago: {status.ended}", do=do)
     if pid is None:
         where = "`sudo dmesg | grep -i oom`" if IS_LINUX else "the app Console"
-        killed = f"it was killed: because memory ran out ({where} shows it), by hand, or with the machine"
+        killed = f"it was killed: memory ran out ({where} shows it), somebody killed it, or the machine went down"
         meaning = f"{killed}; or {FULL_DISK}"
         do = f"start it again, it continues where it stopped; if memory is short, {SMALLER} helps"
         return Presence(state="died", text=f"ended {ago} ago without a word", meaning=meaning, do=do)

@@ -46,7 +46,7 @@ class Unit:
         self.is_library = is_library
         self.scope = Scope("module")
         self.loops = 0
-        """Number of loops around the statement, which tells a `break` outside of one."""
+        """The number of loops around the statement; a `break` outside of any is an error."""
 
     @property
     def judging(self) -> int | None:

@@ -172,7 +172,7 @@ def has_form(suite: TestSuite, functions: Collection[str]) -> bool:
 
 
 def _budget(ends: float, runs: int = 1) -> Budget:
-    """Returns the reference's budget for a number of runs until a processor time."""
+    """Returns the budget of a number of runs of the reference that end at the processor time `ends`."""
     whole = Budget()
     return Budget(steps=whole.steps * runs // REFERENCE_SHARE, total_seconds=max(ends - process_time(), 0.0))
 

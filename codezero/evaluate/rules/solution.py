@@ -39,7 +39,7 @@ KEPT = RuleScore(score=1.0)
 
 
 def broken(reason: str, score: float = 0.0) -> RuleScore:
-    """Returns the score of a rule that is not kept. Unprintable characters in the reason become question marks, and it
+    """Returns the score of a broken rule. Unprintable characters in the reason become question marks, and it
     is cut to 200 characters."""
     line = "".join(char if char.isprintable() else "?" for char in reason)
     return RuleScore(score=score, reason=line if len(line) <= 200 else line[:199] + "…")

@@ -245,7 +245,7 @@ class SwarmLink:
 
 def _log_failure(_: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
     """Logs failures of hivemind's background tasks, after the daemon's death or a bad answer, without a traceback."""
-    logger.info("in the background: %s: %r", context["message"], context.get("exception"))
+    logger.info("a background task of the DHT failed: %s: %r", context["message"], context.get("exception"))
 
 
 class Backoff:

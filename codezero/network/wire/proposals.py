@@ -108,6 +108,6 @@ def unpack_feedback(body: bytes, announcement: Announcement) -> tuple[tuple[Mark
 def _require_whole(feedback: Sequence[_Marks]) -> None:
     """Raises WireError: an attempt lacks its probability or reward, or a proposal comes twice."""
     if any(len(one.p_correct) != len(one.rewards) for one in feedback):
-        raise WireError(Reason.MALFORMED, "as many rewards as probabilities are needed")
+        raise WireError(Reason.MALFORMED, "rewards and probabilities differ in number")
     if len({one.proposal_id for one in feedback}) != len(feedback):
         raise WireError(Reason.MALFORMED, "a proposal comes twice")

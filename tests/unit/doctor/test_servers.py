@@ -151,7 +151,7 @@ def test_a_hub_that_is_away_and_what_that_means(tmp_path):
     away = {"HF_ENDPOINT": f"http://127.0.0.1:{closed_port()}"}
     folder = tmp_path / "model"
     folder.mkdir()
-    assert "nothing of it is needed" in told(hub(tmp_path, "tasks=builtin", f"model.name={folder}", **away), "info")[0]
+    assert "it is not needed" in told(hub(tmp_path, "tasks=builtin", f"model.name={folder}", **away), "info")[0]
     (data,) = told(hub(tmp_path, "tasks=mbpp", f"model.name={folder}", **away), "warning")
     assert "not available from it: the dataset mbpp" in data
     (weights,) = told(hub(tmp_path, "tasks=builtin", **away), "warning")

@@ -500,7 +500,7 @@ def test_fewer_than_the_default_are_told(tmp_path):
     )
     output, _ = launcher.communicate(timeout=300)
     assert launcher.returncode == 0, output
-    assert "memory does not hold what is the default" in output
+    assert "memory does not hold the default" in output
     assert "with 1 node, " in output
     assert not (tmp_path / "home" / "proposer-1").exists()
 
