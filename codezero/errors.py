@@ -10,8 +10,8 @@ from contextlib import contextmanager
 
 OUTAGE = 75
 """The exit code of a node that ends with a temporary error: EX_TEMPFAIL of sysexits.h."""
-_SQLITE_FULL = "database or disk is full"
-"""SQLite's text of SQLITE_FULL, whose code Python 3.10 does not tell."""
+_SQLITE_PASSES = ("database or disk is full", "database is locked")
+"""SQLite's texts of errors that may pass, whose codes Python 3.10 does not tell."""
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 """The numbers of the errors of a full disk, and of a full share of it."""
 
@@ -114,12 +114,13 @@ class LedgerError(CodezeroError):
 
 
 def is_outage(error: CodezeroError) -> bool:
-    """Returns whether the same may work later with nothing changed: by the error's class, or since a disk was full."""
+    """Returns whether the same may work later with nothing changed: by the error's class, or since a disk was full or
+    a database in use."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OSError) and cause.errno in DISK_FULL:
             return True
-        if isinstance(cause, sqlite3.OperationalError) and str(cause) == _SQLITE_FULL:
+        if isinstance(cause, sqlite3.OperationalError) and str(cause) in _SQLITE_PASSES:
             return True
         cause = cause.__cause__ or cause.__context__
     return error.may_pass

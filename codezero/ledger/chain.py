@@ -75,7 +75,9 @@ class ChainLedger:
 
     def settle(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> None:
         """Stores reward and vote on disk, once per round; the chain gets them later. Raises LedgerError: it cannot."""
-        self.submitter.credit(round_id, *self._local.record(round_id, groups))
+        reward, winners = self._local.settled(round_id, groups)
+        self.submitter.credit(round_id, reward, winners)  # first, so that a kill in between does not lose it
+        self._local.store(round_id, reward, winners)
 
     def total_reward(self) -> float:
         return self._local.total_reward()

@@ -119,27 +119,33 @@ class LocalLedger:
 
     def settle(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> None:
         """Stores the round's reward and vote unless it has them. Raises LedgerError: the file cannot be written."""
-        self.record(round_id, groups)
+        self.store(round_id, *self.settled(round_id, groups))
 
-    def record(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> tuple[float, tuple[str, ...]]:
-        """Stores the round's reward and vote unless it has them, and returns those that are stored. Raises LedgerError:
-        the file cannot be written."""
-        reward, winners = own_reward(groups), self._ballot.winners(round_id, groups)
-        key = (round_id.number, self._peer_id)
+    def settled(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> tuple[float, tuple[str, ...]]:
+        """Returns the round's reward and vote: those that are stored, or else those of the groups. Raises LedgerError:
+        the file cannot be read."""
+        query = "SELECT reward, winners FROM settlement WHERE (round, peer_id) = (?, ?)"
+        try:
+            row = self._db.execute(query, (round_id.number, self._peer_id)).fetchone()
+        except sqlite3.Error as error:
+            raise LedgerError(f"cannot read round {round_id.number} in the ledger {self._path}: {error}") from error
+        return (
+            (row[0], tuple(json.loads(row[1]))) if row else (own_reward(groups), self._ballot.winners(round_id, groups))
+        )
+
+    def store(self, round_id: RoundId, reward: float, winners: Sequence[str]) -> None:
+        """Stores a round's reward and vote unless it has them. Raises LedgerError: the file cannot be written."""
+        row = (round_id.number, round_id.stage, self._peer_id, reward, json.dumps(winners), time.time())
         try:
             with self._db:
                 self._db.execute(
                     "INSERT INTO settlement (round, stage, peer_id, reward, winners, settled_at_s) "
                     "SELECT ?, ?, ?, ?, ?, ? "
                     "WHERE NOT EXISTS (SELECT 1 FROM settlement WHERE (round, peer_id) = (?, ?))",
-                    (round_id.number, round_id.stage, self._peer_id, reward, json.dumps(winners), time.time(), *key),
+                    (*row, round_id.number, self._peer_id),
                 )
-            reward, stored = self._db.execute(
-                "SELECT reward, winners FROM settlement WHERE (round, peer_id) = (?, ?)", key
-            ).fetchone()
         except sqlite3.Error as error:
             raise LedgerError(f"cannot write round {round_id.number} to the ledger {self._path}: {error}") from error
-        return reward, tuple(json.loads(stored))
 
     def total_reward(self) -> float:
         """Returns the sum of this peer's rewards over all rounds. Raises LedgerError: the file cannot be read."""

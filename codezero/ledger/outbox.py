@@ -24,6 +24,8 @@ from codezero.types import RoundId
 
 MILLIONTHS = 1_000_000
 """Units of the sum in a point of reward: integers add up exactly. The chain takes whole points."""
+BUSY_S = 30.0
+"""The longest wait in seconds for another program that writes to the file, such as a backup."""
 KEPT_ROUNDS = 1000
 """The number of past rounds that are remembered as credited."""
 TROUBLE, TROUBLE_SINCE, TROUBLE_SEEN, _TROUBLE_KIND = "trouble", "trouble since", "trouble seen", "trouble kind"
@@ -45,7 +47,7 @@ class Outbox:
         self._path, self.scope, self._lock = path, scope, threading.RLock()
         self._key = (scope.chain_id, scope.contract, scope.peer_id)
         try:
-            self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=5.0)
+            self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=BUSY_S)
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=FULL")  # a hash must outlive a power cut before its transaction leaves
             self._db.executescript(SCHEMA)

@@ -177,7 +177,11 @@ class Submitter:
         try:
             view = self._poll()
             self._fold_if_due()
-            busy = any([self._deliver(view), *(deliver() for deliver in self._others)])
+            try:
+                busy = self._deliver(view)
+            finally:  # bets and claims do not wait for a reward that cannot be looked up
+                others = [deliver() for deliver in self._others]
+            busy = busy or any(others)
         except RpcFault as error:
             self._failures += 1
             self._troubled(error)

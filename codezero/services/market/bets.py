@@ -15,7 +15,7 @@ from pathlib import Path
 from codezero.errors import LedgerError
 from codezero.ledger.coordinator import Standing
 from codezero.ledger.delivery import Delivery, RevertMeaning
-from codezero.ledger.faults import Reverted
+from codezero.ledger.faults import Reverted, RpcRefused
 from codezero.ledger.items import ItemState, Kind, LedgerItem
 from codezero.ledger.transactions import Journal, Transaction
 from codezero.runtime import rotation
@@ -84,14 +84,20 @@ class BetDelivery(Delivery):
     def deliver(self) -> bool:
         """Does one step for each of the items that are due, bets first. Returns True if an item should be looked up
         again soon."""
+        busy, trouble = False, self.trouble
         try:
             due = sorted(self._due(), key=lambda item: (item.kind is not Kind.BET, item.due_at_s))[:AT_ONCE]
-            busy = sum(map(self._try, due)) > 0
+            trouble = None if due else trouble
+            for item in due:
+                try:
+                    busy |= self._try(item)
+                except (Reverted, RpcRefused) as error:  # of this item alone
+                    trouble = error
+                    if item.kind is Kind.BET and not 0 <= time.time() - item.created_at_s < ABANDON_S:
+                        self._end(item, ItemState.UNKNOWN, str(error))
         except LedgerError as error:
-            self.trouble = error
-            return False
-        if due:
-            self.trouble = None
+            trouble = error
+        self.trouble = trouble
         return busy
 
     def _look(self, item: LedgerItem, hashes: Sequence[str]) -> MarketStanding:

@@ -111,6 +111,19 @@ def test_a_round_is_settled_here_and_credited_for_the_chain(tmp_path):
     assert kept.total_reward() == 1.5
 
 
+def test_a_round_that_is_killed_between_its_two_files_is_credited(tmp_path, monkeypatch):
+    submitter = Submitter(4)
+    kept = ledger(tmp_path, submitter)
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(LocalLedger, "store", killed)
+    with pytest.raises(KeyboardInterrupt):
+        kept.settle(RoundId(number=4), [played(1.0)])
+    assert submitter.credits == [(4, 1.0, ("me",))]
+
+
 def test_settling_a_round_again_credits_what_was_settled_first(tmp_path):
     submitter = Submitter(4)
     kept = ledger(tmp_path, submitter)

@@ -34,19 +34,19 @@ def test_rounds_count_up_from_one(tmp_path):
 
 def test_settling_a_round_again_changes_nothing(tmp_path):
     ledger = LocalLedger(tmp_path / "ledger.sqlite", "local")
-    first = ledger.record(ROUND_1, [own(1.0, 0.5), peer("a", 9.0)])
-    assert first == (1.5, ("a",))
-    assert ledger.record(ROUND_1, [own(7.0, 7.0)]) == first
-    assert ledger.record(RoundId(number=1, stage=1), [own(7.0, 7.0)]) == first
+    ledger.settle(ROUND_1, [own(1.0, 0.5), peer("a", 9.0)])
+    ledger.settle(ROUND_1, [own(7.0, 7.0)])
+    ledger.settle(RoundId(number=1, stage=1), [own(7.0, 7.0)])
+    assert ledger.settled(RoundId(number=1, stage=2), [own(7.0, 7.0)]) == (1.5, ("a",))
     ledger.settle(RoundId(number=2), [own(0.25, 0.25)])
     assert ledger.total_reward() == 2.0
 
 
 def test_settled_rounds_survive_reopening(tmp_path):
     ledger = LocalLedger(tmp_path / "ledger.sqlite", "local")
-    settled = ledger.record(ROUND_1, [own(1.0, 0.0)])
+    ledger.settle(ROUND_1, [own(1.0, 0.0)])
     ledger.close()
-    assert LocalLedger(tmp_path / "ledger.sqlite", "local").record(ROUND_1, []) == settled
+    assert LocalLedger(tmp_path / "ledger.sqlite", "local").settled(ROUND_1, []) == (1.0, ("local",))
 
 
 def test_a_file_that_is_no_database_is_named(tmp_path):

@@ -18,6 +18,7 @@ from codezero.ledger.faults import (
     PeerTaken,
     ProxyFault,
     RateLimited,
+    Reverted,
     RpcTimeout,
     StaleChain,
     WrongChain,
@@ -391,6 +392,21 @@ def test_another_delivery_is_called_at_each_poll_and_at_once_when_it_has_somethi
         count = len(called)
         submitter.wake()
         wait_until(lambda: len(called) > count, limit_s=30)
+
+
+def test_another_delivery_does_not_wait_for_a_reward_that_cannot_be_looked_up(path, chain, monkeypatch):
+    chain.owner, called = OURS, []
+    refused = Reverted("reverted without a reason", "")
+
+    def reward(*_):
+        raise refused
+
+    monkeypatch.setattr(chain, "reward", reward)
+    with running(path, chain, Policy(poll_s=0.02, period_s=0.0)) as submitter:
+        submitter.also(lambda: called.append(submitter.trouble))
+        submitter.credit(RoundId(number=5), 2.0, ["a"])
+        submitter.wake()
+        wait_until(lambda: str(refused) in called)
 
 
 def test_stopping_does_not_wait_for_an_rpc_that_hangs_and_tells_what_waits(path, chain, caplog):

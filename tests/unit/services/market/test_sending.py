@@ -123,6 +123,26 @@ def test_a_bet_that_can_never_be_learnt_of_stands_in_the_way_for_a_day_only(mark
     assert peer.unclaimed == [0]
 
 
+def test_a_bet_that_cannot_be_looked_up_holds_up_no_claim_and_ends_after_a_day(market, tmp_path, judge, monkeypatch):
+    peer = market.peer(tmp_path)
+    judge.show(market.new_game())
+    tick(peer.player(judge))
+    judge.show(market.new_game())
+    monkeypatch.setattr(Market, "guess", _raises(NonceRace("taken")))
+    tick(peer.player(judge))
+    market.reveal(0)
+    monkeypatch.setattr(Market, "bet", _raises(Reverted("reverted without a reason", "")))
+    peer.change("UPDATE item SET due_at_s = 0")
+    player = peer.player(judge)
+    tick(player)
+    assert peer.unclaimed == []
+    assert (states(peer), str(player.delivery.trouble)) == (["placed", "open"], "reverted without a reason")
+    now_s = time.time
+    monkeypatch.setattr(time, "time", lambda: now_s() + bets.ABANDON_S + 1)
+    tick(peer.player(judge), 1)
+    assert states(peer) == ["placed", "unknown"]
+
+
 def _raises(error):
     def raises(*_):
         raise error
