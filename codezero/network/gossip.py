@@ -240,7 +240,8 @@ class SwarmGossip:
             else:
                 is_answerable = group.answerable and notice.is_direct
                 kept.append(replace(group, address=notice.address, answerable=is_answerable, age=notice.age or 0))
-        return kept
+        # What is unsigned, anybody may have written: if none of it is of use, the peer's own may still come.
+        return kept if kept or any(group.answerable for group in groups) else Reason.MALFORMED
 
     async def _why_not(self, group: RolloutGroup) -> Reason | None:
         """Returns why a group cannot be used; None if it can."""

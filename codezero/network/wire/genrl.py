@@ -137,7 +137,8 @@ def read_genrl(raw: bytes, peer_id: str, *, swarm: str, round_number: int) -> Ge
     """Decodes the groups that a peer has published for a round; a payload that cannot be used is dropped alone.
 
     A signed payload must be by this peer, for this swarm and round. The peer of an unsigned one, as GenRL's are, is
-    only known from its place in the DHT. Whoever can write there can also remove signatures.
+    only known from its place in the DHT. Whoever can write there can also remove signatures, but who signs signs all:
+    unsigned payloads beside signed ones are somebody else's.
 
     Raises WireError: the record as a whole cannot be read.
     """
@@ -158,6 +159,9 @@ def read_genrl(raw: bytes, peer_id: str, *, swarm: str, round_number: int) -> Ge
                 continue
             groups.append(group)
             announcements += [] if announcement is None else [announcement]
+    if announcements:
+        dropped += [Reason.BAD_SIGNATURE for group in groups if not group.answerable]
+        groups = [group for group in groups if group.answerable]
     return GenrlRecord(
         groups=tuple(groups), dropped=tuple(dropped), announcement=announcements[0] if announcements else None
     )

@@ -110,9 +110,17 @@ def test_what_is_unavailable_now_is_asked_for_again_in_the_next_round():
     assert asyncio.run(scenario()) == ((("p1", "unavailable"),), {"one"})
 
 
-def test_a_forgery_does_not_make_us_leave_before_the_peer_has_published():
+@pytest.mark.parametrize(
+    ("forged", "reason"),
+    [
+        (WireError(Reason.MALFORMED, "forged"), "malformed"),
+        ([replace(group("p1", "one", texts=("a",)), answerable=False)], "group_size"),
+    ],
+    ids=["unreadable", "of-no-use"],
+)
+def test_a_forgery_does_not_make_us_leave_before_the_peer_has_published(forged, reason):
     async def scenario():
-        board = Board(p1=WireError(Reason.MALFORMED, "forged"))
+        board = Board(p1=forged)
         real_look = board.look
 
         async def look(dht, round_id):
@@ -125,7 +133,7 @@ def test_a_forgery_does_not_make_us_leave_before_the_peer_has_published():
 
     found = asyncio.run(scenario())
     assert questions(found) == {"true"}
-    assert found.rejected == (("p1", "malformed"),)
+    assert found.rejected == (("p1", reason),)
 
 
 def test_who_publishes_nothing_but_garbage_is_not_awaited():

@@ -91,6 +91,13 @@ def test_a_signed_record_says_when_and_by_which_process_it_was_published():
     )
 
 
+def test_an_unsigned_payload_beside_signed_ones_is_somebody_else_s():
+    true = group(question="true")
+    planted = {**decode(genrl([true])), **decode(record(payload()))}
+    found = read(encode(planted))
+    assert (found.groups, found.dropped) == ((as_sent(true),), (Reason.BAD_SIGNATURE,))
+
+
 def test_an_unsigned_group_of_a_genrl_node_is_read_and_none_of_its_texts_counts_as_finished():
     found = read(record(payload()), peer_id="QmGenrl")
     (one,) = found.groups
