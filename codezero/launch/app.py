@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import fcntl
+import hmac
 import http.client
 import os
 import re
+import secrets
 import signal
 import socket
 import subprocess
@@ -14,10 +18,8 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from http import HTTPStatus
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 from urllib.parse import quote
 
 import msgspec
@@ -25,7 +27,7 @@ import msgspec
 from codezero.errors import CodezeroError, ConfigError, LedgerError
 from codezero.launch import ends_with_parent, nodejs
 from codezero.launch.nodejs import NodeJs
-from codezero.ledger.modal import credentials
+from codezero.ledger.modal import credentials, token_of
 from codezero.runtime import rotation
 from codezero.runtime.console import Console
 
@@ -45,6 +47,13 @@ HOST = "127.0.0.1"
 """The address on which the app listens."""
 _ANOTHER_PORT = "stop that, or give this sign-in app another port with --port-sign-in or CODEZERO_SIGN_IN_PORT"
 _NOT_SOURCES = ("node_modules", ".next", "temp-data", "tests", "screenshots", "next-env.d.ts", "sign-in.env")
+
+
+class _Health(msgspec.Struct):
+    """The app's answer to `/api/health`."""
+
+    alchemy: str
+    proof: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +94,6 @@ class SignInApp:
     def __enter__(self) -> SignInApp:
         """Raises ConfigError or LedgerError: the app cannot be built or started, or another program has its port."""
         if self.health() is not None:
-            self._require_own()
             self._console.line(f"sign-in: the app already runs at {self.place.url}")
         else:
             self._require_free_port()
@@ -108,14 +116,23 @@ class SignInApp:
 
     def health(self) -> str | None:
         """Returns `reachable` or the app's reason why Alchemy is not, or None if nothing answers at the port. Raises
-        ConfigError: another program answers there."""
-        answer = self._ask("GET", "/api/health")  # without the token: another program may be listening
+        ConfigError: another program answers there, or an app that does not know this folder's token."""
+        nonce = secrets.token_urlsafe()  # and not the token: another user may be listening
+        answer = self._ask("GET", f"/api/health?nonce={nonce}")
         if answer is None:
             return None
         try:
-            return str(msgspec.json.decode(answer[1], type=dict[str, Any])["alchemy"])
-        except (msgspec.MsgspecError, KeyError, UnicodeDecodeError, RecursionError):
+            health = msgspec.json.decode(answer[1], type=_Health)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             raise self._foreign() from None
+        if not hmac.compare_digest(health.proof.encode(), self._proof(nonce)):
+            raise ConfigError(f"port {self.place.port} is the sign-in app of another folder or user: {_ANOTHER_PORT}")
+        return health.alchemy
+
+    def _proof(self, nonce: str) -> bytes:
+        token = token_of(self.place.login_dir).encode()
+        digest = hmac.digest(token, f"health {self.place.port} {nonce}".encode(), "sha256")
+        return base64.urlsafe_b64encode(digest).rstrip(b"=")
 
     def is_activated(self, org_id: str) -> bool:
         """Returns whether the app holds an activated session key of this user."""
@@ -145,12 +162,6 @@ class SignInApp:
         finally:
             connection.close()
 
-    def _require_own(self) -> None:
-        """Raises ConfigError: the app that runs belongs to another folder or user, so it does not know the token."""
-        answer = self._ask("GET", "/api/get-api-key-status?orgId=", credentials(self.place.login_dir))
-        if answer is not None and answer[0] == HTTPStatus.FORBIDDEN:
-            raise ConfigError(f"port {self.place.port} is the sign-in app of another folder or user: {_ANOTHER_PORT}")
-
     def _require_free_port(self) -> None:
         for family, host in ((socket.AF_INET, HOST), (socket.AF_INET6, "::1")):
             with suppress(OSError), socket.socket(family) as probe:
@@ -176,12 +187,14 @@ class SignInApp:
         if node.folder:
             self._environment["PATH"] = os.pathsep.join([node.folder, self._environment.get("PATH", os.defpath)])
         self._environment |= {"NEXT_TELEMETRY_DISABLED": "1", "PORT": str(self.place.port)}
-        if _mtime(folder / "node_modules" / ".package-lock.json") < _mtime(folder / "package-lock.json"):
-            self._npm(node, "ci", "--ignore-scripts", "--no-audit", "--no-fund")
-        if not _is_built(folder):
-            (folder / _BUILDING).touch()
-            self._npm(node, "run", "build")
-            (folder / _BUILDING).unlink()
+        with (folder / "package-lock.json").open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # of two launchers the later one finds what the first has built
+            if _mtime(folder / "node_modules" / ".package-lock.json") < _mtime(folder / "package-lock.json"):
+                self._npm(node, "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+            if not _is_built(folder):
+                (folder / _BUILDING).touch()
+                self._npm(node, "run", "build")
+                (folder / _BUILDING).unlink()
         return [*node.npm, "start"]
 
     def _npm(self, node: NodeJs, *arguments: str) -> None:

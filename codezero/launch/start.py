@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -84,6 +84,12 @@ def start(options: StartOptions, environment: Mapping[str, str] = os.environ) ->
         return LEFT
 
 
+def _forget(names: Iterable[str]) -> None:
+    """Removes variables from this process's environment, which npm, pip and a browser inherit."""
+    for name in names:
+        os.environ.pop(name, None)
+
+
 def _of_own_swarm(options: StartOptions, chosen: Choices) -> tuple[Sequence[str], NodeConfig]:
     """Returns the settings of every node of a swarm of one's own, and their configuration."""
     own = replace(options.own, settings=chosen.settings)
@@ -103,8 +109,7 @@ def _start(
     if PASSPHRASE_ENV in environment:
         secrets[PASSPHRASE_ENV] = environment[PASSPHRASE_ENV]
     environment = dict(environment)  # which may be that of this process
-    for name in _SECRETS:
-        os.environ.pop(name, None)
+    _forget(_SECRETS)
     if chosen.way is Way.OWN:
         config = _of_own_swarm(options, chosen)[1]
         console.log_to(options.own.folder)
@@ -123,7 +128,9 @@ def _start(
             console.line(f"{setting}, as GPUs of 40 GiB allow or the state was begun; MODEL_NAME chooses another")
             settings.append(setting)
         if _needs_app(chosen, config):
-            for_app = {name: value for name, value in others.items() if name not in _SECRETS}
+            hidden = {*_SECRETS, config.evaluator.api_key_env, config.proposer.api_key_env}
+            _forget(hidden)
+            for_app = {name: value for name, value in others.items() if name not in hidden}
             keys = [keyfile.identity_path(config.swarm.identity_path).absolute()]
             if gpus:
                 folder = options.gpu_folder.absolute()

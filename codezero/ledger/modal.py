@@ -110,12 +110,18 @@ def app_account(*, proxy_url: str, org_id: str, account_address: str, login_dir:
 def credentials(login_dir: Path) -> dict[str, str]:
     """Returns the header by which the app recognises its user's nodes, with the token from the app's folder, which only
     that user can read. Empty if there is no token: an app of another machine may need none."""
+    token = token_of(login_dir)
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+def token_of(login_dir: Path) -> str:
+    """Returns the token in an app's folder; empty if there is none."""
     try:
         with open(login_dir / "token", "rb") as file:
             token = file.read(200).strip().decode("ascii", "replace")
     except OSError:
-        return {}
-    return {"Authorization": f"Bearer {token}"} if re.fullmatch(r"[\w-]{20,100}", token) else {}
+        return ""
+    return token if re.fullmatch(r"[\w-]{20,100}", token) else ""
 
 
 def _only_user(login_dir: Path) -> str:

@@ -78,15 +78,20 @@ def make_server(app: Any, connections: int) -> Server:
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
     class Protocol(H11Protocol):
-        """HTTP/1.1 that ends connections without a request, for which uvicorn would wait for ever."""
+        """HTTP/1.1 that ends connections without a request, or without a whole next one, for which uvicorn would wait
+        for ever."""
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
-            self.loop.call_later(REQUEST_S, self._end_if_idle)
+            self.loop.call_later(REQUEST_S, self._end_if_idle, None)
 
-        def _end_if_idle(self) -> None:
-            if not self.cycle:
+        def _end_if_idle(self, answered: Any) -> None:
+            """Ends the connection if there was no request since the one that was answered at the last look."""
+            is_answered = self.cycle is not None and self.cycle.response_complete
+            if self.cycle is None or (is_answered and self.cycle is answered):
                 self.transport.close()
+            elif not self.transport.is_closing():
+                self.loop.call_later(REQUEST_S, self._end_if_idle, self.cycle if is_answered else None)
 
     config = uvicorn.Config(
         app,

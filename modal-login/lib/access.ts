@@ -1,5 +1,5 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
-import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, linkSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { settings } from "./settings";
 
@@ -14,11 +14,23 @@ export function ensureToken(): void {
   mkdirSync(tickets(), { recursive: true, mode: 0o700 });
   chmodSync(tickets(), 0o700);
   for (const name of readdirSync(tickets())) if (isOver(name)) rmSync(join(tickets(), name), { force: true });
+  const whole = `${tokenFile()}.${process.pid}`; // linked when it is whole: a full disk must not leave an empty token
   try {
-    writeFileSync(tokenFile(), newSecret(), { flag: "wx", mode: 0o600 });
+    writeFileSync(whole, newSecret(), { mode: 0o600 });
+    linkSync(whole, tokenFile());
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+  } finally {
+    rmSync(whole, { force: true });
   }
+}
+
+/**
+ * Shows a program that has the token that this app has it too, and tells nobody the token. The port is part of it, so that
+ * who listens on another one cannot have this app answer.
+ */
+export function proof(nonce: string): string {
+  return createHmac("sha256", token()).update(`health ${process.env.PORT} ${nonce}`).digest("base64url");
 }
 
 /** Makes a ticket for the address that a person is to open. */

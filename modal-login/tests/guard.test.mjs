@@ -1,6 +1,7 @@
 // Who may talk to the app, where it listens, and how it starts. Requests are raw, since fetch sets its own Host.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { createHmac } from "node:crypto";
 import { once } from "node:events";
 import { readdir, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { request } from "node:http";
@@ -78,6 +79,15 @@ test("another user of this machine, without token and cookie, is told nothing an
     assert.match(page.text, /node start\.mjs address/);
   }
   assert.equal((await ask("/api/health", { host: host() })).status, 200);
+});
+
+test("it proves that it has the token, of its port and for one question, and does not tell it", async () => {
+  const token = (await readFile(join(app.data, "token"), "utf8")).trim();
+  const proof = async (nonce) => JSON.parse((await ask(`/api/health?nonce=${nonce}`, { host: host() })).text).proof;
+  assert.equal(await proof("a"), createHmac("sha256", token).update(`health ${port} a`).digest("base64url"));
+  assert.notEqual(await proof("a"), await proof("b"));
+  const cookie = await cookieOf(await app.address());
+  assert.ok(!cookie.includes(await proof("browser")));
 });
 
 test("a node's token and a browser's cookie are known; either is kept for the user alone", async () => {

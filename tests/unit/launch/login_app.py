@@ -9,7 +9,7 @@ ORG_ID = "7f1d2c9a-0000-4000-8000-000000000001"
 OTHER = "7f1d2c9a-0000-4000-8000-000000000002"
 NPM = """\
 #!{python}
-import json, os, pathlib, sys, urllib.parse
+import base64, hmac, json, os, pathlib, sys, urllib.parse
 from http.server import BaseHTTPRequestHandler, HTTPServer
 here = pathlib.Path.cwd()
 with open(here.parent / "npm.log", "a") as log:
@@ -42,7 +42,10 @@ class App(BaseHTTPRequestHandler):
             return
         if url.path == "/api/health":
             health = here.parent / "health"
-            body = json.dumps({{"alchemy": health.read_text() if health.exists() else "reachable"}})
+            nonce = urllib.parse.parse_qs(url.query)["nonce"][0]
+            asked = " ".join(["health", os.environ["PORT"], nonce])
+            proof = base64.urlsafe_b64encode(hmac.digest(TOKEN.encode(), asked.encode(), "sha256")).decode().rstrip("=")
+            body = json.dumps({{"alchemy": health.read_text() if health.exists() else "reachable", "proof": proof}})
         else:
             keys = json.loads((here / "temp-data" / "userApiKey.json").read_text())
             mine = keys.get(urllib.parse.parse_qs(url.query)["orgId"][0], [])

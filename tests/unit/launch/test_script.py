@@ -178,7 +178,7 @@ def test_ctrl_c_while_waiting_for_the_sign_in_ends_the_app_and_keeps_what_is_sig
 
 def test_only_nodes_get_secrets(login, on_terminal, checkout):
     names = ("HUGGINGFACE_ACCESS_TOKEN", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "CODEZERO_WALLET_PASSPHRASE")
-    secrets = dict.fromkeys((*names, "WANDB_API_KEY"), "hf_secret")
+    secrets = dict.fromkeys((*names, "WANDB_API_KEY", "OPENAI_API_KEY"), "hf_secret")
     browser = login.tools / "browser"
     browser.write_text(f"#!/bin/sh\nenv >{checkout.folder}/seen\n")
     browser.chmod(0o755)

@@ -1,6 +1,7 @@
 """Signing in through the app, with a stand-in for it: built when needed, awaited with a reason, resumed, ended."""
 
 import contextlib
+import fcntl
 import io
 import os
 import socket
@@ -183,6 +184,44 @@ def test_a_port_of_another_program_is_told(login, answer):
             pass
         server.shutdown(socket.SHUT_RDWR)
     assert login.asked() == []
+
+
+def test_who_listens_on_the_port_in_the_app_s_place_is_not_sent_the_token(login):
+    login.sign_in(ORG_ID)
+    (login.folder / "temp-data" / "token").write_text("t" * 43)
+    received = []
+    with socket.create_server(("127.0.0.1", login.port)) as server:
+
+        def serve():
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    with connection:
+                        received.append(connection.recv(1000))
+                        connection.sendall(b'HTTP/1.0 200 OK\r\n\r\n{"alchemy": "reachable", "proof": "p"}')
+
+        threading.Thread(target=serve, daemon=True).start()
+        with pytest.raises(ConfigError, match="the sign-in app of another folder or user"), sign_in_app(login):
+            pass
+        server.shutdown(socket.SHUT_RDWR)
+    assert received
+    assert b"t" * 43 not in b"".join(received)
+
+
+def test_of_two_launchers_one_builds(login):
+    shown = Seen()
+    with (login.folder / "package-lock.json").open("rb") as lock, contextlib.ExitStack() as stack:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        other = threading.Thread(target=lambda: stack.enter_context(sign_in_app(login, shown)))
+        other.start()
+        time.sleep(0.2)
+        (login.folder / "node_modules").mkdir()
+        (login.folder / "node_modules" / ".package-lock.json").write_text("")
+        (login.folder / ".next").mkdir()
+        (login.folder / ".next" / "BUILD_ID").write_text("")
+        fcntl.flock(lock, fcntl.LOCK_UN)
+        other.join()
+        assert login.asked() == ["start"]
 
 
 def test_an_app_that_runs_already_is_used_and_left_running(login):

@@ -491,6 +491,15 @@ def test_two_trainers_of_one_server_are_told_once(tmp_path, caplog):
     assert [text.count("shared.yaml has weights of another trainer") for text in caplog.messages] == [1, 1]
 
 
+def test_a_server_that_makes_a_step_now_and_then_is_given_up(monkeypatch):
+    monkeypatch.setattr(client, "STALLED_S", 0.3)
+    monkeypatch.setattr(client, "STEP_S", 0.0)
+    lines = [b'{"type":"Progressed","done":%d,"total":600}\n' % i for i in range(600)]
+    asked = request("b", max_new_tokens=600)
+    with rollout_server(stand_in(*lines, pause_s=0.1)) as connection, pytest.raises(ServerFailed, match="too slow"):
+        connection.sample(asked, lambda step: None)
+
+
 def test_a_server_that_is_never_nearer_to_its_end_is_given_up(monkeypatch):
     monkeypatch.setattr(client, "STALLED_S", 0.3)
     lines = [b'{"type":"Progressed","done":%d,"total":%d}\n' % (i, i + 1) for i in range(600)]

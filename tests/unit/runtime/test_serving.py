@@ -39,6 +39,12 @@ def test_connections_without_a_request_are_ended(address, sent):
         assert connection.recv(1000).startswith(b"HTTP/1.1 200")
 
 
+def test_connections_without_a_whole_second_request_are_ended(address):
+    with socket.create_connection(address, timeout=60) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\nG")
+        assert b"".join(iter(lambda: connection.recv(1000), b"")).startswith(b"HTTP/1.1 200")
+
+
 @pytest.mark.parametrize("host", ["a..b", "x" * 64, "no.such.host.invalid"])
 def test_a_host_that_is_no_address_here_is_named(host):
     with pytest.raises(RolloutError, match=f"--host {host} is not an address of this machine"):
