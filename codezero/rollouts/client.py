@@ -30,7 +30,7 @@ the server has gone on sampling."""
 STALLED_S = 600.0
 """The longest time without a step, in seconds: the server may first have to end the work of a trainer that is gone."""
 STEP_S = 10.0
-"""The longest time in seconds for each of `max_new_tokens` on average; else a lone server could hold a round for days."""
+"""The longest time in seconds for each of `max_new_tokens` on average, so that no server can hold a round for days."""
 MAX_STATUS_BYTES = 4096
 TOKEN_BYTES = 48
 """The most bytes of a token id with its log-prob in JSON."""

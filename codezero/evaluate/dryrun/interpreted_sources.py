@@ -16,8 +16,15 @@ class SimpleNamespace:
 """
 CONTEXTLIB = """
 class _Manager:
-    def __init__(self, generator):
-        self._generator = generator
+    def __init__(self, function, args, kwargs):
+        self._made_by = function, args, kwargs
+        self._generator = function(*args, **kwargs)
+
+    def __call__(self, function):
+        def call(*args, **kwargs):
+            with _Manager(*self._made_by):
+                return function(*args, **kwargs)
+        return call
 
     def __enter__(self):
         try:
@@ -44,7 +51,7 @@ class _Manager:
 
 def contextmanager(function):
     def make(*args, **kwargs):
-        return _Manager(function(*args, **kwargs))
+        return _Manager(function, args, kwargs)
     return make
 
 class suppress:
@@ -260,6 +267,16 @@ class ChainMap:
 
     def new_child(self, m=None):
         return ChainMap({} if m is None else m, *self.maps)
+
+    def __or__(self, other):
+        return ChainMap({**self.maps[0], **other}, *self.maps[1:])
+
+    def __ror__(self, other):
+        return ChainMap({**other, **self._merged()})
+
+    def __ior__(self, other):
+        self.maps[0].update(other)
+        return self
 
     @property
     def parents(self):

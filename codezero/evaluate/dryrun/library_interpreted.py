@@ -20,42 +20,19 @@ from codezero.evaluate.dryrun.values import Builtin
 _TOTAL_ORDERING = """
 def total_ordering(cls):
     first = _first_order(cls)
-    if first == "__lt__":
-        def gt(self, other):
-            less = _ask(self, other, first)
-            return less if less is NotImplemented else not less and self != other
-        def le(self, other):
-            less = _ask(self, other, first)
-            return less if less is NotImplemented else less or self == other
-        made = {"__gt__": gt, "__le__": le}
-    elif first == "__le__":
-        def lt(self, other):
-            less = _ask(self, other, first)
-            return less if less is NotImplemented else less and self != other
-        def ge(self, other):
-            less = _ask(self, other, first)
-            return less if less is NotImplemented else not less or self == other
-        made = {"__lt__": lt, "__ge__": ge}
-    elif first == "__gt__":
-        def lt(self, other):
-            more = _ask(self, other, first)
-            return more if more is NotImplemented else not more and self != other
-        def ge(self, other):
-            more = _ask(self, other, first)
-            return more if more is NotImplemented else more or self == other
-        made = {"__lt__": lt, "__ge__": ge}
+    mirrored, looser_or_stricter, opposite = _OTHERS[first]
+    def by(decide):
+        def compare(self, other):
+            found = _ask(self, other, first)
+            return found if found is NotImplemented else decide(found, self, other)
+        return compare
+    if first in ("__lt__", "__gt__"):
+        made = {mirrored: by(lambda found, one, other: not found and one != other)}
+        made[looser_or_stricter] = by(lambda found, one, other: found or one == other)
     else:
-        def gt(self, other):
-            more = _ask(self, other, first)
-            return more if more is NotImplemented else more and self != other
-        def le(self, other):
-            more = _ask(self, other, first)
-            return more if more is NotImplemented else not more or self == other
-        made = {"__gt__": gt, "__le__": le}
-    def opposite(self, other):
-        found = _ask(self, other, first)
-        return found if found is NotImplemented else not found
-    made[_OPPOSITE[first]] = opposite
+        made = {mirrored: by(lambda found, one, other: not found or one == other)}
+        made[looser_or_stricter] = by(lambda found, one, other: found and one != other)
+    made[opposite] = by(lambda found, one, other: not found)
     _add_missing(cls, made)
     return cls
 """
@@ -102,7 +79,12 @@ def _add_missing(cls: Class, methods: dict[str, Any], /) -> None:
 def load() -> None:
     """Adds the interpreted names to their modules. Translations of all syntax nodes must be registered before."""
     ordering = {
-        "_OPPOSITE": {"__lt__": "__ge__", "__ge__": "__lt__", "__gt__": "__le__", "__le__": "__gt__"},
+        "_OTHERS": {
+            "__lt__": ("__gt__", "__le__", "__ge__"),
+            "__le__": ("__ge__", "__lt__", "__gt__"),
+            "__gt__": ("__lt__", "__ge__", "__le__"),
+            "__ge__": ("__le__", "__gt__", "__lt__"),
+        },
         "_add_missing": Builtin("add", _add_missing),
         "_ask": Builtin("ask", lambda value, other, name, /: value.cls.lookup(name)(value, other)),
         "_first_order": Builtin("first", _first_order),

@@ -86,9 +86,14 @@ def _prod(items: Any, /, *, start: Any = 1) -> Any:
     return start
 
 
+def _float_of(item: Any) -> Any:
+    return item.as_number("__float__") if type(item) is Instance else item
+
+
 def _vector(function: Callable[..., float]) -> Callable[..., float]:
     def call(*vectors: Any) -> float:
-        return function(*[to_list(vector) for vector in vectors])
+        numbers = ([_float_of(item) for item in to_list(vector)] for vector in vectors)
+        return function(*numbers)
 
     return call
 

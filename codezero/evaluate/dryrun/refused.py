@@ -23,7 +23,12 @@ def refused(code: str, tree: ast.Module) -> str:
     for node in ast.walk(tree):
         if isinstance(node, ast.AsyncFunctionDef):
             coroutines.update(id(inner) for inner in ast.walk(node) if isinstance(inner, _ASYNC))
+    spread = {id(one) for node in ast.walk(tree) for one in _may_be_starred(node)}
     for node in ast.walk(tree):
+        if isinstance(node, ast.Starred) and id(node) not in spread:
+            return "a starred expression where none can be"
+        if isinstance(node, ast.Call | ast.ClassDef) and _repeats(one.arg for one in node.keywords if one.arg):
+            return "a keyword argument is repeated"
         if isinstance(node, _ASYNC) and id(node) not in coroutines:
             return "'await', 'async for' or 'async with' outside async function"
         if isinstance(node, ast.Try) and any(handler.type is None for handler in node.handlers[:-1]):
@@ -35,6 +40,18 @@ def refused(code: str, tree: ast.Module) -> str:
             if reason:
                 return reason
     return ""
+
+
+def _may_be_starred(node: ast.AST) -> Iterator[ast.AST]:
+    """Yields the parts of a node that `*` may stand before."""
+    if isinstance(node, ast.Tuple | ast.List | ast.Set):
+        yield from node.elts
+    elif isinstance(node, ast.Call):
+        yield from node.args
+    elif isinstance(node, ast.ClassDef):
+        yield from node.bases
+    elif isinstance(node, ast.arg) and node.annotation is not None:
+        yield node.annotation  # of `*args: *Ts`
 
 
 def _refused_future(tree: ast.Module) -> bool:
@@ -78,6 +95,10 @@ def _refused_match(node: ast.Match) -> str:
         for part in ast.walk(case.pattern):
             if isinstance(part, ast.MatchMapping) and _repeats(_constants(part.keys)):
                 return "a mapping pattern checks a key twice"
+            if isinstance(part, ast.MatchClass) and _repeats(part.kwd_attrs):
+                return "a class pattern names an attribute twice"
+            if isinstance(part, ast.MatchSequence) and sum(isinstance(one, ast.MatchStar) for one in part.patterns) > 1:
+                return "a sequence pattern has several starred parts"
             if not isinstance(part, ast.MatchOr):
                 continue
             if any(map(_takes_all, part.patterns[:-1])):

@@ -141,10 +141,20 @@ def own_nodes(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
         elif isinstance(node, ast.ClassDef):
             children = [*node.decorator_list, *node.bases]
         elif isinstance(node, Comprehension):
-            children = [n for n in ast.walk(node) if isinstance(n, ast.NamedExpr)]
+            children = [n for n in _outside_lambdas(node) if isinstance(n, ast.NamedExpr)]
         else:
             children = list(ast.iter_child_nodes(node))
         stack.extend(reversed(children))
+
+
+def _outside_lambdas(node: ast.AST) -> Iterator[ast.AST]:
+    """Yields the nodes of an expression but those inside lambdas, whose `:=` bind names of theirs."""
+    stack = [node]
+    while stack:
+        found = stack.pop()
+        yield found
+        if not isinstance(found, ast.Lambda):
+            stack.extend(ast.iter_child_nodes(found))
 
 
 def _bound_by(node: ast.AST) -> Iterator[str]:

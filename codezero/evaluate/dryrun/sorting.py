@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from codezero.evaluate.dryrun.budget import meter
+from codezero.evaluate.dryrun.budget import Unsupported, meter
 from codezero.evaluate.dryrun.measure import FEW, SCALARS, long_parts, measure
+from codezero.evaluate.dryrun.objects import Instance
 
 
 def sort_cost(items: list[Any]) -> None:
@@ -26,8 +27,10 @@ def keys_of(items: list[Any], key: Any) -> list[Any]:
 
 def sorted_items(items: list[Any], key: Any, reverse: Any) -> list[Any]:
     """Returns sorted(items, key=key, reverse=reverse)."""
+    if type(reverse) is Instance:
+        raise Unsupported("a sort by an object as `reverse`")
     keys = keys_of(items, key)
     if key is None:
-        return sorted(items, reverse=bool(reverse))
-    order = sorted(range(len(items)), key=keys.__getitem__, reverse=bool(reverse))
+        return sorted(items, reverse=reverse)
+    order = sorted(range(len(items)), key=keys.__getitem__, reverse=reverse)
     return [items[index] for index in order]

@@ -204,6 +204,20 @@ def _given_width(value: Any) -> int:
     return abs(value) if isinstance(value, int) else 0  # the host refuses others
 
 
+class _Text(str):
+    """Text that shows another value in a template."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _shown(value: Any) -> Any:
+    """Returns what a `%` template is given for a value: of a set its text, in the order of this run."""
+    return _Text(text_in_order(value)) if type(value) in (set, frozenset) else value
+
+
 def percent(template: Any, values: Any) -> Any:
     """Returns template % values."""
     if type(template) is bytes:
@@ -224,6 +238,7 @@ def percent(template: Any, values: Any) -> Any:
         return template % values
     for value in values if isinstance(values, tuple) else (values,):
         _text_cost(value)
+    values = tuple(map(_shown, values)) if isinstance(values, tuple) else _shown(values)
     if isinstance(values, tuple):
         return template % _with_numbers(template, values)
     if type(values) is Instance:

@@ -70,6 +70,23 @@ _REFLECTION = frozenset({"getattr", "setattr", "delattr"})
 _MAX_STRING_CHARS = 2_000
 
 
+def _may_escape(wanted: ast.expr) -> bool:
+    """Returns whether text that is put together may name what code must not reach: not if it begins with a literal with
+    which no such name begins, as `"visit_" + kind` does."""
+    beginning = _beginning(wanted)
+    return not beginning or any(name.startswith(beginning) for name in _ESCAPES | _OUTSIDE_ATTRIBUTES)
+
+
+def _beginning(node: ast.expr) -> str:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr) and node.values:
+        return _beginning(node.values[0])
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Mod):
+        return _beginning(node.left).partition("%")[0]
+    return ""
+
+
 def effects(solution: Solution) -> RuleScore:
     """Scores whether the code only computes: no files, network, processes, threads, exits, code made at run time,
     patched modules or access to the interpreter."""
@@ -204,7 +221,9 @@ class _Effects:
             wanted = node.args[1]
             if isinstance(wanted, ast.Constant) and isinstance(wanted.value, str):
                 yield from self._attribute(node.args[0], wanted.value, changes=name != "getattr")
-            elif not isinstance(wanted, ast.Name):
+            elif isinstance(wanted, ast.BinOp | ast.JoinedStr | ast.Call) and (
+                _may_escape(wanted) or self._path(node.args[0]) is not None
+            ):
                 yield f"{name} of a name that is put together"
 
     def _attribute(self, subject: ast.expr, name: str, *, changes: bool) -> Iterator[str]:
