@@ -9,7 +9,6 @@ import http.client
 import os
 import re
 import secrets
-import signal
 import socket
 import subprocess
 import sys
@@ -25,10 +24,10 @@ from urllib.parse import quote
 import msgspec
 
 from codezero.errors import CodezeroError, ConfigError, LedgerError
-from codezero.launch import ends_with_parent, nodejs
+from codezero.launch import nodejs
 from codezero.launch.nodejs import NodeJs
 from codezero.ledger.modal import credentials, token_of
-from codezero.runtime import rotation
+from codezero.runtime import keeper, rotation
 from codezero.runtime.console import Console
 
 READY_S = 60.0
@@ -206,10 +205,10 @@ class SignInApp:
             try:
                 ended = f"exit code {process.wait(BUILD_S)}"
             except subprocess.TimeoutExpired:
-                _kill_group(process)
+                _end(process)
                 ended = f"not done after {BUILD_S / 60:.0f} minutes"
             except BaseException:
-                _kill_group(process)
+                _end(process)
                 raise
         if ended != "exit code 0":
             raise LedgerError(
@@ -223,16 +222,15 @@ class SignInApp:
             self._process = self._spawn(self._command, log.fileno())
 
     def _spawn(self, command: Sequence[str], log: int) -> subprocess.Popen[bytes]:
-        """Starts a command in its own session, by way of `ends_with_parent`: it ends with this process, however that
-        ends."""
+        """Starts a command by way of `keeper`: it ends with this process, however that ends."""
         return subprocess.Popen(
-            [sys.executable, ends_with_parent.__file__, *command],
+            [sys.executable, keeper.__file__, "", *command],
             cwd=self.place.folder,
             env=self._environment,
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,
-            start_new_session=True,
+            start_new_session=True,  # Ctrl-C is for this process
         )
 
     def _wait_until_ready(self) -> None:
@@ -281,20 +279,14 @@ class SignInApp:
 
     def _end(self) -> None:
         if self._process is not None:
-            _kill_group(self._process)
+            _end(self._process)
             self._process = None
 
 
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGTERM)
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(ends_with_parent.GRACE_S)
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
+def _end(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdin is not None
+    process.stdin.close()  # its keeper ends all of its processes then
     process.wait()
-    if process.stdin is not None:
-        process.stdin.close()
 
 
 def _mtime(path: Path) -> float:

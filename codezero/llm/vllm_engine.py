@@ -138,7 +138,7 @@ class VllmEngine:
         options = serve_options(self._model_folder, self._socket, model.dtype, rank, self._cache_bytes)
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", keeper.__name__, str(self._socket.parent), *self._command, *options],
+                [sys.executable, keeper.__file__, str(self._socket.parent), *self._command, *options],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,

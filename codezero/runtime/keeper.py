@@ -1,7 +1,7 @@
-"""Runs a program that has processes of its own: `python -m codezero.runtime.keeper FOLDER COMMAND...`.
+"""Runs a program that has processes of its own: `python keeper.py FOLDER COMMAND...`, with its exit code.
 
 When standard input ends, which it does with the parent, however that ends, or when the command does, all processes of
-the command are ended, and the folder is removed.
+the command are ended, and the folder is removed; an empty name is no folder.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ END_S = 10.0
 """The time that the command has to end by itself, in seconds."""
 
 
-def main() -> None:
+def main() -> int:
     folder, *command = sys.argv[1:]
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
     while process.poll() is None and not select.select([sys.stdin], [], [], LOOK_S)[0]:
@@ -29,8 +29,10 @@ def main() -> None:
             os.killpg(process.pid, number)
         with suppress(subprocess.TimeoutExpired):
             process.wait(END_S)
-    shutil.rmtree(folder, ignore_errors=True)
+    if folder:
+        shutil.rmtree(folder, ignore_errors=True)
+    return process.wait()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -69,19 +69,18 @@ def _isoformat(value: Any, *args: Any, **kwargs: Any) -> str:
     return value.isoformat(*args, **kwargs)  # type: ignore[no-any-return]
 
 
-_DATE = ("weekday", "isoweekday", "toordinal", "replace")
-DATE_METHODS: dict[str, Callable[..., Any]] = {
-    **{name: _plain(getattr(datetime.date, name)) for name in _DATE},
-    "isocalendar": lambda value: _WEEK(*value.isocalendar()),
-    "isoformat": _isoformat,
-    "strftime": format_date,
-}
-DATETIME_METHODS: dict[str, Callable[..., Any]] = {
-    **{name: _plain(getattr(datetime.datetime, name)) for name in (*_DATE, "date", "time")},
-    "isocalendar": lambda value: _WEEK(*value.isocalendar()),
-    "isoformat": _isoformat,
-    "strftime": format_date,
-}
+def _date_methods(kind: type, *more: str) -> dict[str, Callable[..., Any]]:
+    plain = ("weekday", "isoweekday", "toordinal", "replace", *more)
+    return {
+        **{name: _plain(getattr(kind, name)) for name in plain},
+        "isocalendar": lambda value: _WEEK(*value.isocalendar()),
+        "isoformat": _isoformat,
+        "strftime": format_date,
+    }
+
+
+DATE_METHODS = _date_methods(datetime.date)
+DATETIME_METHODS = _date_methods(datetime.datetime, "date", "time")
 TIME_METHODS: dict[str, Callable[..., Any]] = {
     "isoformat": _isoformat,
     "replace": _plain(datetime.time.replace),

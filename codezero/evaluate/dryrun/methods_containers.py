@@ -200,24 +200,23 @@ _COUNTER: dict[str, Method] = {
     "total": _total,
     "update": counter_update(Counter.update),
 }
-_FROZENSET: dict[str, Method] = {
-    "copy": _copying(frozenset.copy),
-    **{name: _set_operation(getattr(frozenset, name)) for name in ("union", "intersection", "difference")},
-    **{
-        name: _set_operation(getattr(frozenset, name), many=False)
-        for name in ("symmetric_difference", "isdisjoint", "issubset", "issuperset")
-    },
-}
+
+
+def _set_methods(kind: Any) -> dict[str, Method]:
+    many = ("union", "intersection", "difference")
+    one = ("symmetric_difference", "isdisjoint", "issubset", "issuperset")
+    return {
+        "copy": _copying(kind.copy),
+        **{name: _set_operation(getattr(kind, name)) for name in many},
+        **{name: _set_operation(getattr(kind, name), many=False) for name in one},
+    }
+
+
+_FROZENSET = _set_methods(frozenset)
 _SET: dict[str, Method] = {
-    "copy": _copying(set.copy),
-    **{
-        name: _set_operation(getattr(set, name))
-        for name in ("union", "intersection", "difference", "update", "intersection_update", "difference_update")
-    },
-    **{
-        name: _set_operation(getattr(set, name), many=False)
-        for name in ("symmetric_difference", "symmetric_difference_update", "isdisjoint", "issubset", "issuperset")
-    },
+    **_set_methods(set),
+    **{name: _set_operation(getattr(set, name)) for name in ("update", "intersection_update", "difference_update")},
+    "symmetric_difference_update": _set_operation(set.symmetric_difference_update, many=False),
     "add": _keyed(set.add),
     "clear": set.clear,
     "discard": _keyed(set.discard),

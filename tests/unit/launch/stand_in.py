@@ -10,7 +10,7 @@ PROGRAMS = """\
 #!{python}
 import json, os, runpy, signal, sys, time
 arguments = sys.argv[1:]
-if arguments[0].endswith("ends_with_parent.py"):
+if arguments[0].endswith("keeper.py"):
     os.execv({python!r}, [{python!r}, *arguments])
 if arguments[1] == "codezero.launch.prepare":
     print(json.dumps({{"programs": json.loads(arguments[2])[0], "node_bytes": 1 << 30, "other_bytes": 1 << 30}}))

@@ -353,7 +353,7 @@ def test_a_keeper_ends_what_its_command_has_left_behind(tmp_path):
         f"child = subprocess.Popen([sys.executable, '-c', {stubborn!r}], stdout=subprocess.PIPE)\n"
         "child.stdout.readline(); print(child.pid, flush=True)"
     )
-    command = [sys.executable, "-m", keeper.__name__, str(tmp_path / "room"), sys.executable, "-c", program]
+    command = [sys.executable, keeper.__file__, str(tmp_path / "room"), sys.executable, "-c", program]
     kept = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     child = int(kept.stdout.readline())
     assert kept.wait(120) == 0  # though its own input is open
