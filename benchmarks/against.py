@@ -181,7 +181,8 @@ def _update(
 
 
 def table(results: Mapping[str, Result]) -> str:
-    """What was paid and what was right over the steps, as means over the runs; and what each run ended on."""
+    """What was paid and what was right over the steps, as means over the runs, until it stays; and what each run ended
+    on."""
     (result,) = results.values()
     (target,) = result.targets
     runs = list(result.counts.values())
@@ -189,6 +190,7 @@ def table(results: Mapping[str, Result]) -> str:
     for moments in zip(*runs, strict=True):
         reward, right = (fmean(moment[column] for moment in moments) for column in (1, 2))
         rows.append([str(moments[0][0]), f"{reward:.2f}", f"{right:.0%}"])
+    rows = [row for row, before in zip(rows, [[], *rows], strict=False) if row[1:] != before[1:]]
     ends = []
     for name, run in result.counts.items():
         *_, likely = run[-1]

@@ -163,8 +163,8 @@ def attacks_table(results: Mapping[str, Result]) -> str:
         ["attack", "tried", "refused", "left to the judge", target.figure],
         [
             *(_row(names[i], [i], result, target) for i in through),
-            _row(f"each of {len(others)} others", others, result, target),
-            _row("all", range(len(names)), result, None),
+            _row(f"each of {'the ' * bool(through)}{len(others)}{' others' * bool(through)}", others, result, target),
+            *([_row("all", range(len(names)), result, None)] if through else []),
         ],
     )
 
