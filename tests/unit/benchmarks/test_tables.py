@@ -121,7 +121,7 @@ def test_settled_executes_programs_and_puts_attacks_to_wrong_ones(tmp_path, thre
     assert set(counts) <= set("FR-")
     tried = len(counts) - counts.count("-")
     assert counts.count("-") == sum(attack.family == "memberships" for attack in ATTACKS)
-    assert f"| all | {tried} | {tried} | 0 | 0 %" in capsys.readouterr().out
+    assert f"| each of {len(counts)} | {tried} | {tried} | 0 | 0 %" in capsys.readouterr().out
 
 
 def test_what_execution_cannot_tell_in_time_is_neither_right_nor_wrong():
