@@ -130,7 +130,9 @@ def paid(given: Sequence[Choice]) -> list[dict[str, float | None]]:
     tasks = [one for one in given for _ in range(0, len(one.completions), G)]
     found = {one.task: dict[str, float | None]() for one in given}
     with Workers(2) as workers:
-        examiner = Examiner(workers, walk=True, fatal_rules=True, show=True, more_tests=hidden.__getitem__, fresh=fresh)
+        examiner = Examiner(
+            workers, dry_run=True, fatal_rules=True, show=True, more_tests=hidden.__getitem__, fresh=fresh
+        )
         evaluator = FrozenEvaluator(Indifferent(), EvaluatorConfig(), RewardConfig(), lambda *_: None, examiner)
         asked = ((_group(one, classes), False) for one, classes in zip(tasks, groups, strict=True))
         for group, classes in zip(evaluator.score_groups(asked), groups, strict=True):

@@ -96,7 +96,7 @@ def asked(
     seen = {shown_to_judge(samples[name][0].task, known[name.partition("/")[2]])}
     for sample in samples[name]:
         code = solver.parse(sample.text)
-        read = None if code is None else walked(sample, code)
+        read = None if code is None else examined(sample, code)
         if code is None or read is None or (shown := shown_to_judge(sample.task, code)) in seen:
             continue
         seen.add(shown)
@@ -111,14 +111,14 @@ def asked(
     return counts
 
 
-def walked(sample: Sample, code: str) -> tuple[str, float] | None:
+def examined(sample: Sample, code: str) -> tuple[str, float] | None:
     """Letters for what its dry run comes to, and the mean of the rules; None where a fatal rule refuses it."""
     asked = Examine(
         origin=sample.task.origin,
         question=sample.task.question,
         tests=sample.task.tests,
         attempts=(Attempt(sample.text, code),),
-        walk=True,
+        dry_run=True,
         fatal_rules=True,
         show=False,
     )

@@ -140,7 +140,7 @@ def settle(code: str, task: Task, style: str) -> tuple[str, str, float, str]:
         question=task.question,
         tests=task.tests,
         attempts=(Attempt(answer(code), code),),
-        walk=True,
+        dry_run=True,
         fatal_rules=True,
         show=False,
     )

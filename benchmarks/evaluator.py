@@ -125,14 +125,14 @@ def row(name: str, verdicts: Sequence[Verdict], samples: Sequence[Sample], cpu_s
 
 def dry_run_report(verdicts: Sequence[Verdict], samples: Sequence[Sample]) -> list[str]:
     """Coverage of the dry run, and where it was wrong or could not tell, by cause."""
-    walked = [(v, s) for v, s in zip(verdicts, samples, strict=True) if v.cases]
-    decided = [(v, s) for v, s in walked if _decision(v) is not None]
+    followed = [(v, s) for v, s in zip(verdicts, samples, strict=True) if v.cases]
+    decided = [(v, s) for v, s in followed if _decision(v) is not None]
     wrong = [(v, s) for v, s in decided if _decision(v) is not s.right]
     lines = [
-        f"dry run: {len(decided)} of {len(walked)} walked through ({len(decided) / max(len(walked), 1):.1%}), "
+        f"dry run: {len(decided)} of {len(followed)} followed to the end ({len(decided) / max(len(followed), 1):.1%}), "
         f"{len(decided) - len(wrong)} of them as execution has it ({1 - len(wrong) / max(len(decided), 1):.1%})"
     ]
-    causes = Counter(_cause(v) for v, s in walked if _decision(v) is None)
+    causes = Counter(_cause(v) for v, s in followed if _decision(v) is None)
     lines += [f"  not decided: {count} x {cause}" for cause, count in causes.most_common(12)]
     return lines + [f"  wrong: {s.group} is {'right' if s.right else 'wrong'}: {_cause(v)}" for v, s in wrong]
 
@@ -242,10 +242,10 @@ def compare(options: argparse.Namespace, evaluators: Mapping[str, FrozenEvaluato
             verdicts, cpu_s = verdicts_of(evaluators[name], chosen)
             print(row(name, verdicts, chosen, cpu_s), flush=True)
             if chosen is samples and name == "shipped":
-                walked = dry_run_report(verdicts, samples)
+                followed = dry_run_report(verdicts, samples)
             if chosen is some:
                 taken.update({sample: taken_for_right(one) for sample, one in zip(some, verdicts, strict=True)})
-    print("\n" + "\n".join(walked))
+    print("\n" + "\n".join(followed))
     hosts = hosts_of(samples, taken)
     some_attacks = every(options.slow_step)
     for names, count, attacks in (

@@ -3,7 +3,7 @@
     python -m benchmarks.fresh --mbpp ../shared/data/mbpp.jsonl        # some minutes on two busy cores
 
 On the problems of MBPP's tune split for which `benchmarks/programs/mbpp_tune.txt` has a second right program, written
-from question and visible tests without a look at MBPP's own. `ROUNDS` times a problem, tests are drawn and walked over
+from question and visible tests without a look at MBPP's own. `ROUNDS` times a problem, tests are drawn and tried on
 
 - `right`: the second program alone;
 - `together`: the same beside itself with a statement more; `with MBPP's`: the same beside MBPP's own solution, and
@@ -58,14 +58,14 @@ def read_programs(path: Path) -> dict[str, str]:
     return dict(re.findall(r"^### (\d+)\n(.*?)(?=^### |\Z)", path.read_text(), re.MULTILINE | re.DOTALL))
 
 
-def walked(task: Task, reference: str, programs: Sequence[str], seed: str) -> str:
+def examined(task: Task, reference: str, programs: Sequence[str], seed: str) -> str:
     """A letter for each program of a group."""
     asked = Examine(
         origin=task.origin,
         question=task.question,
         tests=task.tests,
         attempts=tuple(Attempt(answer(code), code) for code in programs),
-        walk=True,
+        dry_run=True,
         fatal_rules=False,
         show=False,
         reference=reference,
@@ -145,16 +145,16 @@ def programs(known: Known, seed: int, name: str) -> dict[str, list[str]]:
     wrong, attacks = wrong_ones(task, reference, other, name, seed), tables(task)
     found: dict[str, list[str]] = {}
     for number in range(ROUNDS):
-        walk = partial(walked, task, reference, seed=f"{seed} {name} {number}")
+        look = partial(examined, task, reference, seed=f"{seed} {name} {number}")
         for kind, letters in {
-            "right": walk([other]),
-            "together": walk([other, third(other)]),
-            "with MBPP's": walk([other, reference])[0],
-            "with MBPP's, changed": walk([other, third(reference)])[0],
-            "wrong": "".join(walk([one]) for one in wrong),
-            "beside": "".join(walk([other, one])[1] for one in wrong),
-            "tables": "".join(walk([one]) for one in attacks),
-            "tables together": walk(attacks) if attacks else "",
+            "right": look([other]),
+            "together": look([other, third(other)]),
+            "with MBPP's": look([other, reference])[0],
+            "with MBPP's, changed": look([other, third(reference)])[0],
+            "wrong": "".join(look([one]) for one in wrong),
+            "beside": "".join(look([other, one])[1] for one in wrong),
+            "tables": "".join(look([one]) for one in attacks),
+            "tables together": look(attacks) if attacks else "",
         }.items():
             found.setdefault(kind, []).append(letters)
     return found
@@ -177,7 +177,7 @@ def table(results: Mapping[str, Result]) -> str:
                 share(((sum(one in "FT" for one in letters), len(letters)) for letters in drawn), target),
             ]
         )
-    header = ["programs", "walked", "tests drawn", "some left out", "doubtful", "not told", "taken for wrong"]
+    header = ["programs", "tried", "tests drawn", "some left out", "doubtful", "not told", "taken for wrong"]
     return markdown(header, rows)
 
 

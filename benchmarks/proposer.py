@@ -6,7 +6,7 @@ All variants are written by the same model in one run. `naive` is the prompt tha
 the baseline only; `solution` asks for a reference solution too, as `proposer.reference=dry_run` does, and counts a
 problem as published only if that passes the tests; `corrected` puts the results that it gives into tests that it fails,
 as a proposer does. Solved: share of the published problems that some of M attempts
-solves, made from the question alone and walked through by the dry run: their tests are right as far as can be told. The
+solves, made from the question alone and followed by the dry run: their tests are right as far as can be told. The
 rest are wrong, too vague, or too hard for the solver.
 """
 

@@ -69,7 +69,7 @@ def settle_group(
         question=task.question,
         tests=task.tests,
         attempts=tuple(Attempt(text, code) for text, code in zip(answers, codes, strict=True) if code is not None),
-        walk=True,
+        dry_run=True,
         fatal_rules=True,
         show=False,
         more_tests=more_tests,
@@ -136,7 +136,7 @@ def programs_table(results: Mapping[str, Result]) -> str:
     for kind, part in (("MBPP's own solutions", slice(1)), ("with one change", slice(1, None))):
         problems = [found[part] for found in result.counts.values()]
         right = [[one for one in found if one[0] == "P"] for found in problems]
-        walked = [[one for one in found if not set(one) & set("TR?")] for found in problems]
+        followed = [[one for one in found if not set(one) & set("TR?")] for found in problems]
         late = sum(was == "T" for found in problems for was, _ in found)
         rows.append(
             [
@@ -144,7 +144,7 @@ def programs_table(results: Mapping[str, Result]) -> str:
                 f"{sum(map(len, problems))}",
                 f"{sum(map(len, right))}, {late}",
                 share((sum(settled != "?" for _, settled in found), len(found)) for found in problems),
-                share(((sum(was != settled for was, settled in found), len(found)) for found in walked), wrong),
+                share(((sum(was != settled for was, settled in found), len(found)) for found in followed), wrong),
                 share(((sum(settled == "R" for _, settled in found), len(found)) for found in right), refused),
             ]
         )

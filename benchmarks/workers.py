@@ -43,7 +43,7 @@ def requests(path: Path, limit: int, group: int) -> list[Examine]:
                 question=task.question,
                 tests=task.tests,
                 attempts=attempts,
-                walk=True,
+                dry_run=True,
                 fatal_rules=True,
                 show=True,
             )

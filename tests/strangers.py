@@ -14,14 +14,14 @@ from tests.builders import group, rollout
 
 
 class Reader:
-    """Stands in for `Workers`: does their jobs in this process, with what `walk` gives for a dry run's results."""
+    """Stands in for `Workers`: does their jobs in this process, with what `results` gives for a dry run's results."""
 
-    def __init__(self, walk=None):
-        self.walk = dry_run if walk is None else lambda code, suite, budget: walk(code, suite)
+    def __init__(self, results=None):
+        self.dry_run = dry_run if results is None else lambda code, suite, budget: results(code, suite)
 
     def submit(self, job, request, cpu_s, *, fresh=False):
         answer = Future()
-        with patch("codezero.evaluate.examine.dry_run", self.walk):
+        with patch("codezero.evaluate.examine.dry_run", self.dry_run):
             answer.set_result(JOBS[job](request))
         return answer
 
@@ -29,10 +29,10 @@ class Reader:
         return self.submit(job, request, cpu_s).result()
 
 
-def evaluator(judge, workers, walk=True, rewards=None, num_external=math.inf, at_once=1, **settings):
+def evaluator(judge, workers, dry_run=True, rewards=None, num_external=math.inf, at_once=1, **settings):
     """The evaluator of a round; `workers` may be a `Reader`."""
-    config = EvaluatorConfig(dry_run=walk, **settings)
-    examiner = Examiner(workers, walk=walk, fatal_rules=config.fatal_rules, show=True)
+    config = EvaluatorConfig(dry_run=dry_run, **settings)
+    examiner = Examiner(workers, dry_run=dry_run, fatal_rules=config.fatal_rules, show=True)
     return FrozenEvaluator(judge, config, rewards or RewardConfig(), lambda *_: None, examiner, num_external, at_once)
 
 
@@ -54,6 +54,6 @@ def submission(task, code, cases=()):
     """What a judge is asked about a solution of which a dry run found these cases."""
     judge = _Catcher()
     one = group([rollout(text=f"```python\n{code}\n```")], of=task)
-    scored(evaluator(judge, Reader(lambda *_: cases), walk=bool(cases), fatal_rules=False), one)
+    scored(evaluator(judge, Reader(lambda *_: cases), dry_run=bool(cases), fatal_rules=False), one)
     (caught,) = judge.caught
     return caught

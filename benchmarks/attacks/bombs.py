@@ -1,4 +1,4 @@
-"""Programs that are to end, hang or fill whoever walks them, and tests that are to do so to whoever reads them.
+"""Programs that are to end, hang or fill whoever follows them, and tests that are to do so to whoever reads them.
 
 Each is a way that once worked on an interpreter in the node's own process. `BOMBS` are bodies of a function `f` that
 the tests call; `TEST_BOMBS` are whole texts of tests.

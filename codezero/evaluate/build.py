@@ -159,10 +159,10 @@ def make_evaluator(
     Raises EvaluatorError: this machine has no sandbox to execute in.
     """
     settings = config.evaluator
-    walk = settings.dry_run and backend is not None
+    dry_run = settings.dry_run and backend is not None
     examiner = Examiner(
         workers,
-        walk=walk,
+        dry_run=dry_run,
         fatal_rules=settings.fatal_rules,
         show=backend is not None,
         more_tests=more_tests,
@@ -178,7 +178,7 @@ def make_evaluator(
         logger.warning(executing.warning())
     else:
         judge = ModelJudge(backend, settings)
-    num_external = config.swarm.num_external if walk else math.inf
+    num_external = config.swarm.num_external if dry_run else math.inf
     at_once = backend.at_once if isinstance(backend, TransformersBackend) else 1
     return FrozenEvaluator(judge, settings, config.reward, progress, examiner, num_external, at_once)
 

@@ -97,7 +97,7 @@ class FrozenEvaluator:
         self._at_once = at_once
         self._judge, self._config, self._reward_config, self._progress = judge, config, reward_config, progress
         self._examiner, self._num_external = examiner, num_external
-        self._mask = config.mask and examiner.walk
+        self._mask = config.mask and examiner.dry_run
 
     def score(self, swarm_round: SwarmRound) -> tuple[ScoredGroup, ...]:
         """Returns all groups of the round, own ones first. Each has G verdicts and, unless it stays unscored, G
@@ -209,7 +209,7 @@ class FrozenEvaluator:
         one."""
         if p is None:
             return Outcome.UNAVAILABLE, None
-        if self._examiner.walk:
+        if self._examiner.dry_run:
             p = min(max(p, P_FAILED), P_PASSED)
         low, high = P_UNSURE
         return Outcome.UNSURE if self._mask and low < p < high else Outcome.JUDGED, p
@@ -239,7 +239,7 @@ class FrozenEvaluator:
         return replace(verdict, outcome=Outcome.JUDGED, p_correct=P_PASSED if right else P_FAILED)
 
 
-def walked(examiner: Examiner, group: RolloutGroup) -> list[bool | None]:
+def proven(examiner: Examiner, group: RolloutGroup) -> list[bool | None]:
     """Returns for each rollout of an own group whether it is right by rules and dry run alone; None if these cannot
     tell."""
     attempts = tuple(_attempts(group))

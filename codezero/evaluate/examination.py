@@ -68,7 +68,7 @@ class Examine(Struct, frozen=True, kw_only=True):
     question: str
     tests: str
     attempts: tuple[Attempt, ...]
-    walk: bool
+    dry_run: bool
     """True if attempts get a dry run."""
     fatal_rules: bool
     """True if an attempt that breaks a fatal rule is wrong without a dry run."""
@@ -88,14 +88,14 @@ class Examine(Struct, frozen=True, kw_only=True):
     """The module of the environment whose rule scores the attempts, which nothing else then reads."""
 
     @property
-    def walk_s(self) -> float:
+    def dry_run_s(self) -> float:
         """Processor seconds that all dry runs together may take."""
         return self.share * ATTEMPT_S * max(len(self.attempts), 2)
 
     @property
     def cpu_s(self) -> float:
         """Processor seconds after which the worker is ended."""
-        return self.walk_s + READING_S * len(self.attempts) + MARGIN_S
+        return self.dry_run_s + READING_S * len(self.attempts) + MARGIN_S
 
 
 class ExaminedCase(Struct, frozen=True, array_like=True):

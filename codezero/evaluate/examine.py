@@ -24,7 +24,7 @@ from codezero.evaluate.examination import (
 )
 from codezero.evaluate.fresh.draw import MIN_ASKED, NONE, draw, has_form, recalled_by
 from codezero.evaluate.fresh.memory import memory_of
-from codezero.evaluate.fresh.walk import walk
+from codezero.evaluate.fresh.results import results_of
 from codezero.evaluate.rules import breaks_fatal
 from codezero.evaluate.rules.check import check
 from codezero.evaluate.rules.solution import asked_of
@@ -37,19 +37,19 @@ FRESH_SHARE = 0.25
 
 
 def examine(asked: Examine) -> ExaminationReply:
-    """Returns the results of reading the attempts. Dry runs end when `walk_s` is used up."""
+    """Returns the results of reading the attempts. Dry runs end when `dry_run_s` is used up."""
     if asked.environment:
         return _score(asked)
     task = Task(origin=asked.origin, question=asked.question, tests=asked.tests)
     suite = parse_tests(task.tests)
-    ends_s = time.process_time() + asked.walk_s
-    for_fresh_s = FRESH_SHARE * asked.walk_s if asked.num_fresh else 0.0
-    if not asked.attempts and asked.walk:
-        _walk(_stub(task, suite), suite, asked.walk_s)
+    ends_s = time.process_time() + asked.dry_run_s
+    for_fresh_s = FRESH_SHARE * asked.dry_run_s if asked.num_fresh else 0.0
+    if not asked.attempts and asked.dry_run:
+        _dry_run(_stub(task, suite), suite, asked.dry_run_s)
     found = []
     for number, attempt in enumerate(asked.attempts):
-        walk_s = share_of(ends_s - for_fresh_s - time.process_time(), len(asked.attempts) - number)
-        found.append(_read(asked, task, suite, attempt, walk_s))
+        dry_run_s = share_of(ends_s - for_fresh_s - time.process_time(), len(asked.attempts) - number)
+        found.append(_read(asked, task, suite, attempt, dry_run_s))
     found = _with_fresh(asked, task, suite, found, ends_s)
     open_ones = [i for i, one in enumerate(found) if asked.show and one.settled(asked.fatal_rules) is None]
     if not open_ones:
@@ -87,7 +87,7 @@ def _with_fresh(
     found then; if the reference gives one result for all inputs, or few fresh tests; also for a small table if all
     fresh tests have one result, which may be its default."""
     passing = [number for number, one in enumerate(found) if one.settled(asked.fatal_rules)]
-    if not asked.walk or not asked.num_fresh or not (passing or not asked.attempts):
+    if not asked.dry_run or not asked.num_fresh or not (passing or not asked.attempts):
         return list(found)
     functions = asked_of(asked.origin, suite).functions
     if not suite.examples and not asked_of(asked.origin, suite).pairs and not has_form(suite, functions):
@@ -100,7 +100,7 @@ def _with_fresh(
     if tests:
         programs = [(asked.attempts[number].code, found[number].program) for number in passing]
         reference = program_of(asked.reference or "", wanted_of(asked_of(asked.origin, suite)))
-        told = dict(zip(passing, walk(programs, tests, reference, ends_s - time.process_time()), strict=True))
+        told = dict(zip(passing, results_of(programs, tests, reference, ends_s - time.process_time()), strict=True))
         for number, one in told.items():
             is_small = found[number].has_small_table and not tests.varied
             is_untold = is_small or tests.one_result or len(tests) < min(MIN_ASKED, asked.num_fresh)
@@ -133,7 +133,7 @@ def _memories(asked: Examine, suite: TestSuite, passing: Sequence[int], ends_s: 
     return found
 
 
-def _read(asked: Examine, task: Task, suite: TestSuite, attempt: Attempt, walk_s: float) -> Examined:
+def _read(asked: Examine, task: Task, suite: TestSuite, attempt: Attempt, dry_run_s: float) -> Examined:
     checked = check(attempt.code, attempt.text, task, suite)
     found = Examined(
         rules={name: one.score for name, one in checked.items()},
@@ -141,15 +141,15 @@ def _read(asked: Examine, task: Task, suite: TestSuite, attempt: Attempt, walk_s
         program=program_of(attempt.code, wanted_of(asked_of(task.origin, suite))),
         is_program=bool(suite.examples) and not suite.statements,
     )
-    if not asked.walk or (asked.fatal_rules and breaks_fatal(found.rules)):
+    if not asked.dry_run or (asked.fatal_rules and breaks_fatal(found.rules)):
         return found
-    walked = dataclasses.replace(suite, examples=suite.examples + parse_tests(asked.more_tests).examples)
-    return replace(found, cases=_walk(attempt.code, walked, walk_s))
+    whole = dataclasses.replace(suite, examples=suite.examples + parse_tests(asked.more_tests).examples)
+    return replace(found, cases=_dry_run(attempt.code, whole, dry_run_s))
 
 
-def _walk(code: str, suite: TestSuite, walk_s: float) -> tuple[ExaminedCase, ...]:
+def _dry_run(code: str, suite: TestSuite, dry_run_s: float) -> tuple[ExaminedCase, ...]:
     budget = budget_of(suite)
-    results = dry_run(code, suite, dataclasses.replace(budget, total_seconds=min(budget.total_seconds, walk_s)))
+    results = dry_run(code, suite, dataclasses.replace(budget, total_seconds=min(budget.total_seconds, dry_run_s)))
     return tuple(ExaminedCase(case.outcome, case.reason * (i < MAX_REASONS)) for i, case in enumerate(results))
 
 

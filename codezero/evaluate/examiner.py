@@ -86,16 +86,16 @@ class Examiner:
         self,
         workers: Workers,
         *,
-        walk: bool,
+        dry_run: bool,
         fatal_rules: bool,
         show: bool,
         more_tests: Callable[[Task], str] = lambda task: "",
         fresh: Fresh | None = None,
         environments: Mapping[str, str] | None = None,
     ) -> None:
-        """`walk`, `fatal_rules` and `show` are as in `Examine`; `more_tests` returns tests of a task beside its own.
+        """`dry_run`, `fatal_rules` and `show` are as in `Examine`; `more_tests` returns tests of a task beside its own.
         Without `fresh` no fresh tests are drawn. `environments` has the modules of environments by name."""
-        self._workers, self.walk, self._fatal_rules, self._show = workers, walk, fatal_rules, show
+        self._workers, self.dry_run, self._fatal_rules, self._show = workers, dry_run, fatal_rules, show
         self._more_tests, self._fresh, self._environments = more_tests, fresh, {"": "", **(environments or {})}
         self._killers: deque[bytes] = deque(maxlen=MAX_KILLERS)
 
@@ -122,7 +122,7 @@ class Examiner:
 
     def _drawn_from(self, task: Task, round_number: int) -> tuple[str | None, bytes]:
         """Returns the reference of a task, None if there is none or it has ended a worker, and the random seed."""
-        if self._fresh is None or not self.walk:
+        if self._fresh is None or not self.dry_run:
             return None, b""
         found = self._fresh.reference_of(task)
         reference = None if found is None else _sendable(found)
@@ -192,7 +192,7 @@ class Examiner:
         answer = _whole(self._ask(one, (attempt,), fresh=True), 1)
         has_dry_run = not one.group.task.environment
         if has_dry_run and isinstance(answer, Death) and not (answer.by_itself and death.by_itself):
-            answer = _whole(self._ask(one, (attempt,), fresh=True, walk=False), 1)
+            answer = _whole(self._ask(one, (attempt,), fresh=True, dry_run=False), 1)
         return answer
 
     def _harmless(self, one: _Group) -> tuple[Attempt, ...]:
@@ -205,7 +205,7 @@ class Examiner:
         attempts: Sequence[Attempt],
         *,
         fresh: bool = False,
-        walk: bool = True,
+        dry_run: bool = True,
         reference: str | None = None,
     ) -> Future[ExaminationReply | Death]:
         task = one.group.task
@@ -214,7 +214,7 @@ class Examiner:
             question=_sendable(task.question),
             tests=_sendable(task.tests),
             attempts=tuple(Attempt(_sendable(attempt.text), _sendable(attempt.code)) for attempt in attempts),
-            walk=walk and self.walk,
+            dry_run=dry_run and self.dry_run,
             fatal_rules=self._fatal_rules,
             show=self._show,
             share=one.share,

@@ -313,7 +313,7 @@ def make_probe(
         problems,
         f"{model}, {hashlib.sha256(chr(0).join(texts).encode()).hexdigest()[:16]}",
         make_solver,
-        Examiner(workers, walk=True, fatal_rules=True, show=False),
+        Examiner(workers, dry_run=True, fatal_rules=True, show=False),
         Path(config.tracking.log_dir).expanduser(),
         series,
         share=config.probe.share,

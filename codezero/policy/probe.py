@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from codezero.evaluate.evaluator import walked
+from codezero.evaluate.evaluator import proven
 from codezero.evaluate.examiner import Examiner
 from codezero.observe.probes import ProbeReport, ProbeSeries, learning
 from codezero.observe.report_file import ReportFile
@@ -160,4 +160,4 @@ class Probe:
         return found
 
     def _judged(self, group: RolloutGroup | None) -> list[bool | None]:
-        return [] if group is None else walked(self._examiner, group)
+        return [] if group is None else proven(self._examiner, group)

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from codezero.errors import TaskError
-from codezero.evaluate.evaluator import walked
+from codezero.evaluate.evaluator import proven
 from codezero.evaluate.examiner import Examiner
 from codezero.policy.solver import PolicySolver
 from codezero.prompts import solver as prompt
@@ -140,7 +140,7 @@ class CandidateSolver:
     def judge(self, solved: Sequence[tuple[Practised, RolloutGroup]]) -> list[Attempted]:
         """Returns the solutions with their verdicts. Raises WorkerError."""
         return [
-            Attempted(problem=problem, group=group, verdicts=tuple(walked(self._examiner, group)))
+            Attempted(problem=problem, group=group, verdicts=tuple(proven(self._examiner, group)))
             for problem, group in solved
         ]
 

@@ -289,7 +289,7 @@ def test_evaluator_compares_its_ways_and_puts_attacks_to_them(tmp_path, executed
     assert "6 samples of 2 problems, 33.3% right" in printed
     assert len(re.findall(r"^(?:shipped|no dry run) +6 ", printed, re.MULTILINE)) == 2
     assert len(re.findall(r"^[a-z ,/]+ +3 +[\d.]+ \[", printed, re.MULTILINE)) == 5
-    assert "dry run: 4 of 6 walked through (66.7%), 4 of them as execution has it (100.0%)" in printed
+    assert "dry run: 4 of 6 followed to the end (66.7%), 4 of them as execution has it (100.0%)" in printed
     assert f"{len(ATTACKS)} attacks on 1 wrong solutions, 0 of them taken for right as they are: 0.0%" in printed
 
 
@@ -317,7 +317,7 @@ def test_an_attack_on_what_is_taken_for_right_already_lifts_nothing():
 
     def report(p_known, p_rest):
         judge = Sure(code, p_known, p_rest)
-        made = strangers.evaluator(judge, strangers.Reader(), walk=False, fatal_rules=False)
+        made = strangers.evaluator(judge, strangers.Reader(), dry_run=False, fatal_rules=False)
         return evaluator_benchmark.attack_report(made, [host])[0]
 
     all_of = f"{len(ATTACKS)} attacks on 1 wrong solutions"

@@ -90,7 +90,7 @@ def printed(code: str, budget: Budget = Budget()) -> str | None:  # noqa: B008
     return program.output
 
 
-def walked(
+def run_on_inputs(
     tree: ast.Module,
     suite: TestSuite,
     budget: Budget,

@@ -10,7 +10,7 @@ from typing import Any
 from codezero.evaluate.dryrun.budget import Budget
 from codezero.evaluate.dryrun.compiler import Expression, Statement, Unit
 from codezero.evaluate.dryrun.objects import Instance
-from codezero.evaluate.dryrun.run import walked
+from codezero.evaluate.dryrun.run import run_on_inputs
 from codezero.evaluate.dryrun.scope import Scope
 from codezero.evaluate.dryrun.values import Frame
 from codezero.tasks.testcases import StdinExample, TestSuite, parse_source
@@ -28,7 +28,7 @@ _Place = list[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Walked:
+class WatchedRun:
     """The result of a run over one input."""
 
     outcome: CaseOutcome
@@ -134,13 +134,13 @@ def _remembered(run: Expression, place: _Place) -> Expression:
     return keep
 
 
-def watched(code: str, inputs: Sequence[str], budget: Budget) -> list[Walked]:
+def watched(code: str, inputs: Sequence[str], budget: Budget) -> list[WatchedRun]:
     """Interprets the program on each input, in order; returns fewer runs if the time runs out. Never raises because of
     `code`."""
     tree = parse_source(code)
     if tree is None:
         return []
-    watch, seen = _Watch(tree), list[Walked]()
+    watch, seen = _Watch(tree), list[WatchedRun]()
 
     def unit(*args: Any, **kwargs: Any) -> Unit:
         made = _Watched(*args, **kwargs)
@@ -148,9 +148,9 @@ def watched(code: str, inputs: Sequence[str], budget: Budget) -> list[Walked]:
         return made
 
     def keep(outcome: CaseOutcome, output: str) -> None:
-        seen.append(Walked(outcome, output, frozenset(watch.decisions)))
+        seen.append(WatchedRun(outcome, output, frozenset(watch.decisions)))
         watch.decisions.clear()
 
     suite = TestSuite(examples=tuple(StdinExample(given=one, expected="") for one in inputs))
-    walked(tree, suite, budget, unit, keep)
+    run_on_inputs(tree, suite, budget, unit, keep)
     return seen

@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 from time import process_time
 
 from codezero.evaluate.dryrun import Budget
-from codezero.evaluate.dryrun.watch import Walked, watched
+from codezero.evaluate.dryrun.watch import WatchedRun, watched
 from codezero.evaluate.fresh.inputs import inputs_like, written
 from codezero.evaluate.said import said_by
 from codezero.tasks.testcases import StdinExample
 from codezero.types import CaseOutcome, Recalled
 
 NUM_INPUTS = 32
-MIN_WALKED = 6
+MIN_ENDED = 6
 """The fewest inputs whose dry runs must end for a conclusion."""
 STEPS = 1_000_000
 """The step budget for one input, which is about as long as the visible ones."""
@@ -39,19 +39,19 @@ def _of_example(
 ) -> Recalled:
     words = _words_of(question, example)
     others = inputs_like(example.given, NUM_INPUTS, random.Random(seed + example.given.encode()), words)
-    if len(others) < MIN_WALKED:
+    if len(others) < MIN_ENDED:
         return Recalled.UNTRIED
     inputs = [written(example.given), *others]
     seen = watched(code, inputs, Budget(steps=STEPS, total_seconds=max(seconds, 0.0)))
-    walked = [one for one in seen[1:] if one.outcome is CaseOutcome.PASS]
+    ended = [one for one in seen[1:] if one.outcome is CaseOutcome.PASS]
     answer = example.expected.split()
-    if len(walked) < MIN_WALKED or seen[0].output.split() != answer:
+    if len(ended) < MIN_ENDED or seen[0].output.split() != answer:
         return Recalled.UNTOLD
     is_guessed = all(
         is_known(line) or all(word in words or word in _GUESSED for word in line.split())
         for line in example.expected.splitlines()
     )
-    return _compared(seen[0], walked, answer, is_guessed)
+    return _compared(seen[0], ended, answer, is_guessed)
 
 
 def _words_of(question: str, example: StdinExample) -> set[str]:
@@ -63,7 +63,7 @@ def _words_of(question: str, example: StdinExample) -> set[str]:
     return {word for word in shown if told.count(word) > is_repeated * shown.count(word)}
 
 
-def _compared(shown: Walked, others: Sequence[Walked], answer: list[str], is_guessed: bool) -> Recalled:
+def _compared(shown: WatchedRun, others: Sequence[WatchedRun], answer: list[str], is_guessed: bool) -> Recalled:
     """Compares the dry run of an example with those of other inputs. It is a table if the example takes a decision that
     no other input takes, or if every input that takes one of its decisions prints its answer. In the second case it is
     UNTOLD if the answer is easily guessed: 0, 1, -1, words and phrases of the statement."""

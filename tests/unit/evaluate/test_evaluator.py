@@ -51,7 +51,7 @@ def score(judge, *texts, external=(), cases=None, **settings):
     reader = Reader(cases if callable(cases) else lambda *_: cases)
     groups = [group([rollout(text=text) for text in texts])]
     swarm = SwarmRound(round_id=RoundId(number=1), local=tuple(groups), external=tuple(external))
-    return evaluator(judge, reader, walk=cases is not None, **settings).score(swarm)
+    return evaluator(judge, reader, dry_run=cases is not None, **settings).score(swarm)
 
 
 def test_equal_solutions_are_judged_once_and_text_without_code_not_at_all():
@@ -87,7 +87,7 @@ NO_F = "```python\ndef g(x):\n    return x + 1\n```"
 
 def test_what_breaks_a_fatal_rule_is_wrong_without_being_asked_about():
     judge = ScriptedJudge({})
-    (found,) = score(judge, NO_F, cases=lambda *_: pytest.fail("walked through"))
+    (found,) = score(judge, NO_F, cases=lambda *_: pytest.fail("a dry run"))
     (verdict,) = found.verdicts
     assert (judge.asked, verdict.p_correct, verdict.outcome) == ([], 0.0, Outcome.JUDGED)
     assert "f" in verdict.reasons["defines"]
@@ -161,7 +161,7 @@ def test_an_attempt_that_nobody_can_tell_of_is_masked_and_the_others_are_scored(
 def test_the_judge_is_not_asked_about_programs_that_a_dry_run_leaves_open():
     judge, program = ScriptedJudge({}), Task(origin=TaskOrigin.CODE_CONTESTS, question="Add.", tests="Input:\n1\n")
     groups = (group([rollout(text=text) for text in (RIGHT, OPEN, WRONG)], of=program),)
-    judging = evaluator(judge, Reader(found_by_a_dry_run), walk=True)
+    judging = evaluator(judge, Reader(found_by_a_dry_run), dry_run=True)
     (found,) = judging.score(SwarmRound(round_id=RoundId(number=1), local=groups))
     assert [verdict.outcome for verdict in found.verdicts] == [Outcome.JUDGED, Outcome.UNSURE, Outcome.JUDGED]
     assert totals(found) == [1.168, None, 0.482]
@@ -172,7 +172,7 @@ def test_the_judge_is_not_asked_about_programs_that_a_dry_run_leaves_open():
 def test_a_peer_s_program_is_one_whatever_origin_the_peer_claims(origin):
     judge, program = ScriptedJudge({}), Task(origin=origin, question="Add.", tests="Input:\n1\nOutput:\n2\n")
     text = "```python\nimport fractions\nprint(int(input()) + 1)\n```"
-    judging = evaluator(judge, Reader(lambda *_: (UNKNOWN,)), walk=True)
+    judging = evaluator(judge, Reader(lambda *_: (UNKNOWN,)), dry_run=True)
     (found,) = judging.score_groups([(group([rollout(text=text)], of=program), True)])
     assert (found.verdicts[0].outcome, judge.asked) == (Outcome.UNSURE, [])
 
@@ -189,7 +189,7 @@ def test_one_attempt_among_masked_ones_earns_nothing(p_open, texts):
 )
 @pytest.mark.parametrize("mask", [True, False])
 def test_no_opinion_is_surer_than_a_dry_run(p_open, p, mask):
-    """So a right attempt that the dry run could not walk through earns as much as a failure at least."""
+    """So a right attempt that the dry run could not follow earns as much as a failure at least."""
     found = score_open(p_open, OPEN, WRONG, mask=mask)
     assert (found.verdicts[0].outcome, found.verdicts[0].p_correct) == (Outcome.JUDGED, p)
     assert found.rewards[0].total >= found.rewards[1].total

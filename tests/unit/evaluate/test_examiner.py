@@ -27,16 +27,16 @@ KILLING_TESTS = "assert f(1) == 2\nassert f(kill_here) == 3"
 class Deadly(Reader):
     """Workers that die over any text with `kill` in it, as often as they are told to."""
 
-    def __init__(self, cause=Cause.SIGNAL, times=1000, only_walking=False):
+    def __init__(self, cause=Cause.SIGNAL, times=1000, only_dry_runs=False):
         super().__init__()
-        self.cause, self.times, self.only_walking = cause, times, only_walking
+        self.cause, self.times, self.only_dry_runs = cause, times, only_dry_runs
         self.asked = []
 
     def submit(self, job, request, cpu_s, *, fresh=False):
         texts = [*(attempt.code for attempt in request.attempts), "kill" * ("kill_here" in request.tests)]
-        self.asked.append((len(request.attempts), fresh, request.walk))
+        self.asked.append((len(request.attempts), fresh, request.dry_run))
         deadly = any("kill" in text for text in texts) and self.times > 0
-        if not deadly or (self.only_walking and not request.walk):
+        if not deadly or (self.only_dry_runs and not request.dry_run):
             return super().submit(job, request, cpu_s, fresh=fresh)
         self.times -= 1
         answer = Future()
@@ -124,7 +124,7 @@ def test_tests_that_kill_are_told_from_attempts_that_do(from_peer):
 @pytest.mark.parametrize("cause", [Cause.WALL_CLOCK, Cause.OUTSIDE, Cause.ERROR])
 def test_what_may_not_be_its_fault_leaves_a_dry_run_unknown_and_the_judge_decides(cause):
     judge = ScriptedJudge({"def f(x):\n    return kill(x)": 0.7})
-    (found,) = round_of(Deadly(cause, only_walking=True), peers(KILLER, RIGHT), judge=judge)
+    (found,) = round_of(Deadly(cause, only_dry_runs=True), peers(KILLER, RIGHT), judge=judge)
     assert [verdict.p_correct for verdict in found.verdicts] == [0.7, P_PASSED]
     assert found.refused is None
 
@@ -218,7 +218,7 @@ class Slow(Reader):
 
     def __init__(self, monkeypatch):
         super().__init__()
-        self.walk, self.budgets, self.clock = self.run, [], 0.0
+        self.dry_run, self.budgets, self.clock = self.run, [], 0.0
         monkeypatch.setattr(examine_module.time, "process_time", lambda: self.clock)
 
     def run(self, code, suite, budget):

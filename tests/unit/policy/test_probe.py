@@ -45,7 +45,7 @@ class Measured:
             problems,
             "kind",
             self.solver,
-            Examiner(Reader(), walk=True, fatal_rules=True, show=False),
+            Examiner(Reader(), dry_run=True, fatal_rules=True, show=False),
             folder,
             NODE,
             share=0.1,

@@ -54,7 +54,7 @@ def only(*modules: str, **settings) -> TasksConfig:
 def scored(module: str, attempts, question="What is 2 + 3?", answer="5", external=False):
     task = Task(origin=TaskOrigin.ENVIRONMENT, question=question, tests=answer, environment="it")
     with Workers(1, modules=[module]) as workers:
-        examiner = Examiner(workers, walk=True, fatal_rules=True, show=True, environments={"it": module})
+        examiner = Examiner(workers, dry_run=True, fatal_rules=True, show=True, environments={"it": module})
         evaluator = FrozenEvaluator(None, EvaluatorConfig(), RewardConfig(), lambda *_: None, examiner)
         rollouts = [rollout(text=text) for text in attempts]
         (found,) = evaluator.score_groups([(group(rollouts, of=task), external)])

@@ -60,7 +60,7 @@ class Context:
 
 
 def candidates(workers, *codes, weights=None):
-    examiner = Examiner(workers, walk=True, fatal_rules=True, show=False)
+    examiner = Examiner(workers, dry_run=True, fatal_rules=True, show=False)
     return CandidateSolver(Scripted(*codes), examiner, weights or Context())
 
 

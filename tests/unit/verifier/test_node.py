@@ -216,7 +216,7 @@ def let_a_pair_learn(monkeypatch):
     """Has the first solution to each problem count as right, and good cases refuse all others."""
     monkeypatch.setattr(write, "MAX_NEW_TOKENS", 8)
     monkeypatch.setattr(write, "write_cases", refusing)
-    monkeypatch.setattr(exercises, "walked", lambda _, group: [True, *[False] * (len(group.rollouts) - 1)])
+    monkeypatch.setattr(exercises, "proven", lambda _, group: [True, *[False] * (len(group.rollouts) - 1)])
     monkeypatch.setattr(exercises.prompt, "parse", lambda text: "def f(x):\n    return x + 9")
 
 

@@ -42,7 +42,7 @@ class Made:
 
     def __init__(self, workers, *codes):
         self.asked, self.learner, self.weights = Asked(*codes), Learner(), Context()
-        examiner = Examiner(workers, walk=True, fatal_rules=True, show=False)
+        examiner = Examiner(workers, dry_run=True, fatal_rules=True, show=False)
         self.candidates = CandidateSolver(self.asked, examiner, self.weights)
         self.solver = LearningSolver(self.candidates, workers, self.learner, self.weights)
 

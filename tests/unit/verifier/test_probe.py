@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from codezero.config.load import load_config
-from codezero.evaluate.evaluator import walked
+from codezero.evaluate.evaluator import proven
 from codezero.harness import policy
 from codezero.llm.sample import sample_groups
 from codezero.observe.probes import learning
@@ -69,7 +69,7 @@ def test_the_solver_is_measured_whatever_the_test_writer_has_learnt(tmp_path, se
     written = []
     monkeypatch.setattr(policy_build, "load_held_out", lambda: PROBLEMS)
     monkeypatch.setattr(
-        probe_module, "walked", lambda _, group: written.append([one.text for one in group.rollouts]) or []
+        probe_module, "proven", lambda _, group: written.append([one.text for one in group.rollouts]) or []
     )
     config = load_config([*settings, f"state_dir={tmp_path}", f"tracking.log_dir={tmp_path}"])
     model = build.load(config, SilentConsole())
@@ -111,12 +111,12 @@ def test_a_pair_learns_the_same_with_probes_and_whenever_it_was_stopped(tmp_path
 
     calls = count(1)
 
-    def walked_until_a_stop(*given):
+    def proven_until_a_stop(*given):
         if next(calls) == 10:  # of 8 for each probe: the second one
             raise KeyboardInterrupt
-        return walked(*given)
+        return proven(*given)
 
-    monkeypatch.setattr(probe_module, "walked", walked_until_a_stop)
+    monkeypatch.setattr(probe_module, "proven", proven_until_a_stop)
     due(monkeypatch, True, True, False, True, True)
     assert verify(parts, settings, 2) == 0
     assert (kept(parts).round, len(probes(parts))) == (1, 1)

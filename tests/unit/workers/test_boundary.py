@@ -17,7 +17,7 @@ READERS = (
     *("codezero.evaluate.shown", "codezero.proposer.checks", "codezero.tasks.assertions"),
     *("codezero.proposer.results", "codezero.verifier.trial", "pyflakes"),
 )
-"""What parses or walks it, all of it in worker processes."""
+"""What parses or follows it, all of it in worker processes."""
 THAT_EXECUTE = {"reasoning_gym", "sympy", "numexpr", "pandas", "asteval", "simpleeval"}
 """Others' libraries that reach `eval` with what they are given."""
 
@@ -46,7 +46,7 @@ with Workers(1) as workers:
     texts = ["def f(x):\\n    return x + 1", "def f(x):\\n    return f(x)", "def f(x: 'int'):\\n    return y"]
     rollouts = tuple(Rollout(text=f"```python\\n{text}\\n```", finish=FinishReason.STOP) for text in texts)
     group = RolloutGroup(peer_id="p", model_id="m", policy_version=0, task=task, rollouts=rollouts)
-    examiner = Examiner(workers, walk=True, fatal_rules=True, show=True)
+    examiner = Examiner(workers, dry_run=True, fatal_rules=True, show=True)
     evaluator = FrozenEvaluator(None, EvaluatorConfig(), RewardConfig(), lambda *_: None, examiner)
     (scored,) = evaluator.score_groups([(group, True)])
     assert [verdict.p_correct for verdict in scored.verdicts] == [0.99, 0.01, 0.01], scored

@@ -25,7 +25,7 @@ def found(code, question=QUESTION, tests=TESTS, num_fresh=5, origin=TaskOrigin.C
         question=question,
         tests=tests,
         attempts=(Attempt(f"```python\n{code}\n```", code),),
-        walk=True,
+        dry_run=True,
         fatal_rules=True,
         show=False,
         num_fresh=num_fresh,

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from codezero.config import EvaluatorConfig, RewardConfig
-from codezero.evaluate.evaluator import P_FAILED, P_PASSED, FrozenEvaluator, walked
+from codezero.evaluate.evaluator import P_FAILED, P_PASSED, FrozenEvaluator, proven
 from codezero.evaluate.examination import P_FRESH_DOUBTFUL, P_FRESH_FAILED, P_FRESH_IGNORED, P_RECALLED
 from codezero.evaluate.examiner import Examiner, Fresh
 from codezero.evaluate.fresh.draw import FreshTests, draw
-from codezero.evaluate.fresh.walk import walk
+from codezero.evaluate.fresh.results import results_of
 from codezero.evaluate.score_file import score_lines
 from codezero.tasks.testcases import parse_tests
 from codezero.types import FreshCases, Outcome, RoundId, SwarmRound
@@ -62,9 +62,9 @@ def attempts(*codes, tests=TESTS, **changes):
     return replace(one, **changes)
 
 
-def evaluator(reference_of, workers=None, judge=None, secret=b"secret", count=5, fatal_rules=False, walk=True):
+def evaluator(reference_of, workers=None, judge=None, secret=b"secret", count=5, fatal_rules=False, dry_run=True):
     fresh = Fresh(reference_of=reference_of, count=count, secret=secret)
-    examiner = Examiner(workers or Reader(), walk=walk, fatal_rules=fatal_rules, show=True, fresh=fresh)
+    examiner = Examiner(workers or Reader(), dry_run=dry_run, fatal_rules=fatal_rules, show=True, fresh=fresh)
     return FrozenEvaluator(
         judge or ScriptedJudge({}), EvaluatorConfig(fatal_rules=fatal_rules), RewardConfig(), lambda *_: None, examiner
     )
@@ -170,7 +170,7 @@ def test_some_slow_inputs_leave_the_others_all_steps():
     code = "def f(n):\n    while n < 3: pass\n    for _ in range(40_000): pass\n    return n"
     suite = parse_tests("\n".join(f"assert f({n}) == {n}" for n in range(8)))
     tests = FreshTests(suite=suite, asked=tuple(f"f({n})" for n in range(8)), varied=True)
-    (counts,) = walk([(code, None)], tests, None, seconds=10.0)
+    (counts,) = results_of([(code, None)], tests, None, seconds=10.0)
     assert (counts.passed, counts.doubtful, counts.unknown, counts.constant) == (5, 3, 0, False)
 
 
@@ -261,16 +261,16 @@ def test_a_small_table_is_masked_unless_fresh_tests_tell(code, tests, reference,
 
 
 def test_without_a_dry_run_a_small_table_breaks_a_fatal_rule():
-    (found,) = judged(attempts(DAYS, tests=MONTHS), fatal_rules=True, walk=False)
+    (found,) = judged(attempts(DAYS, tests=MONTHS), fatal_rules=True, dry_run=False)
     assert [verdict.p_correct for verdict in found.verdicts] == [P_FAILED]
 
 
 def test_measuring_cannot_tell_of_a_small_table_or_of_a_group_whose_tests_are_hostile():
-    examiner = Examiner(Reader(), walk=True, fatal_rules=True, show=False)
+    examiner = Examiner(Reader(), dry_run=True, fatal_rules=True, show=False)
     own = attempts(DAYS, "def f(m):\n    return 28 + m", tests=MONTHS)
-    assert walked(examiner, own) == [None, False]
-    killed = Examiner(KilledByTests(), walk=True, fatal_rules=True, show=False)
-    assert walked(killed, replace(own, rollouts=(*own.rollouts, rollout(text="no code")))) == [None, None, False]
+    assert proven(examiner, own) == [None, False]
+    killed = Examiner(KilledByTests(), dry_run=True, fatal_rules=True, show=False)
+    assert proven(killed, replace(own, rollouts=(*own.rollouts, rollout(text="no code")))) == [None, None, False]
 
 
 class KilledByTests(Reader):

@@ -20,7 +20,7 @@ MIN_SHARE = 0.5
 agree with each other too."""
 
 
-def walk(
+def results_of(
     programs: Sequence[Program], tests: FreshTests, reference: ProgramPrint | None, seconds: float
 ) -> list[FreshCounts]:
     """Returns the results of fresh tests for each attempt, in order. Copies of one program count as one. Copies of the
