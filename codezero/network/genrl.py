@@ -131,7 +131,10 @@ class GenrlBoard:
         self._duplicate_identity = False  # the age of a record is in its key
 
     def _read(self, raw: bytes, peer_id: str, number: int) -> GenrlRecord:
-        return wire.read_genrl(raw, peer_id, swarm=self._swarm, round_number=number)
+        record = wire.read_genrl(raw, peer_id, swarm=self._swarm, round_number=number)
+        if record.announcement is not None and time.time() >= record.announcement.expires_at_s:
+            raise WireError(Reason.STALE, "it has expired: an old record was put there again")
+        return record
 
     def _is_of_duplicate(self, raw: bytes, number: int) -> bool:
         """Returns True if another process has signed it with this node's key after this one started. Unsigned records

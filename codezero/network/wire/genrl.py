@@ -92,7 +92,7 @@ class GenrlRecord:
     dropped: tuple[Reason, ...]
     """The reason of each payload that gave no group."""
     announcement: Announcement | None
-    """The announcement of the first signed group; None if the peer does not sign."""
+    """Of the signed groups' announcements the one that expires first; None if the peer does not sign."""
 
 
 def pack_genrl(
@@ -162,9 +162,8 @@ def read_genrl(raw: bytes, peer_id: str, *, swarm: str, round_number: int) -> Ge
     if announcements:
         dropped += [Reason.BAD_SIGNATURE for group in groups if not group.answerable]
         groups = [group for group in groups if group.answerable]
-    return GenrlRecord(
-        groups=tuple(groups), dropped=tuple(dropped), announcement=announcements[0] if announcements else None
-    )
+    first_to_expire = min(announcements, key=lambda one: one.expires_at_s, default=None)
+    return GenrlRecord(groups=tuple(groups), dropped=tuple(dropped), announcement=first_to_expire)
 
 
 def _announcement(payload: _Payload, *, swarm: str, peer_id: str, round_number: int) -> Announcement | None:

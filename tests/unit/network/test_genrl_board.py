@@ -185,6 +185,19 @@ def test_what_was_taken_is_no_news_when_a_replica_adds_a_forged_version():
     run(scenario)
 
 
+def test_a_signed_record_that_is_put_there_again_after_it_has_expired_is_stale(monkeypatch):
+    async def scenario():
+        alice, bob = await swarm("alice", "bob")
+        with monkeypatch.context() as before:
+            before.setattr(genrl, "TTL_S", -1.0)
+            old = board("alice").pack(ROUND, [group(ALICE, "one")])
+        assert any(await alice.store("7", ALICE, old, time.time() + 600.0))
+        found, problems, _ = await taken(board("bob"), bob)
+        assert (found, problems) == ({}, {ALICE: "stale"})
+
+    run(scenario)
+
+
 def test_a_plain_value_in_the_way_of_a_round_is_not_kept():
     async def scenario():
         alice, mallory = await swarm("alice", "mallory")

@@ -55,7 +55,7 @@ def announce(content: bytes = b"body", **changes) -> Announcement:
 
 
 def genrl(groups, signer: Identity | None = None, **changes) -> bytes:
-    fields = {"swarm": SWARM, "round_number": 7, "published_at_s": 1.5e9, "expires_at_s": 1.6e9, "instance": INSTANCE}
+    fields = {"swarm": SWARM, "round_number": 7, "published_at_s": 1.5e9, "expires_at_s": 4e9, "instance": INSTANCE}
     return pack_genrl(groups, identity=signer or identity(), **{**fields, **changes})
 
 
