@@ -124,13 +124,13 @@ class SignInApp:
             health = msgspec.json.decode(answer[1], type=_Health)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             raise self._foreign() from None
-        if not hmac.compare_digest(health.proof.encode(), self._proof(nonce)):
+        token = token_of(self.place.login_dir)  # empty before the app's first start: then nobody's proof counts
+        if not token or not hmac.compare_digest(health.proof.encode(), self._proof(token, nonce)):
             raise ConfigError(f"port {self.place.port} is the sign-in app of another folder or user: {_ANOTHER_PORT}")
         return health.alchemy
 
-    def _proof(self, nonce: str) -> bytes:
-        token = token_of(self.place.login_dir).encode()
-        digest = hmac.digest(token, f"health {self.place.port} {nonce}".encode(), "sha256")
+    def _proof(self, token: str, nonce: str) -> bytes:
+        digest = hmac.digest(token.encode(), f"health {self.place.port} {nonce}".encode(), "sha256")
         return base64.urlsafe_b64encode(digest).rstrip(b"=")
 
     def is_activated(self, org_id: str) -> bool:

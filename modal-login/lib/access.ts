@@ -30,6 +30,7 @@ export function ensureToken(): void {
  * who listens on another one cannot have this app answer.
  */
 export function proof(nonce: string): string {
+  if (!token()) ensureToken();
   return createHmac("sha256", token()).update(`health ${process.env.PORT} ${nonce}`).digest("base64url");
 }
 

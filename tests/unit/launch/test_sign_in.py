@@ -1,9 +1,13 @@
 """Signing in through the app, with a stand-in for it: built when needed, awaited with a reason, resumed, ended."""
 
+import base64
 import contextlib
 import fcntl
+import hmac
 import io
+import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -186,9 +190,10 @@ def test_a_port_of_another_program_is_told(login, answer):
     assert login.asked() == []
 
 
-def test_who_listens_on_the_port_in_the_app_s_place_is_not_sent_the_token(login):
+@pytest.mark.parametrize("token", ["t" * 43, ""], ids=["token", "no-token-yet"])
+def test_who_listens_on_the_port_in_the_app_s_place_is_neither_taken_for_it_nor_sent_the_token(login, token):
     login.sign_in(ORG_ID)
-    (login.folder / "temp-data" / "token").write_text("t" * 43)
+    (login.folder / "temp-data" / "token").write_text(token)
     received = []
     with socket.create_server(("127.0.0.1", login.port)) as server:
 
@@ -198,7 +203,11 @@ def test_who_listens_on_the_port_in_the_app_s_place_is_not_sent_the_token(login)
                     connection, _ = server.accept()
                     with connection:
                         received.append(connection.recv(1000))
-                        connection.sendall(b'HTTP/1.0 200 OK\r\n\r\n{"alchemy": "reachable", "proof": "p"}')
+                        nonce = re.search(rb"nonce=([\w-]+)", received[-1])[1].decode()
+                        digest = hmac.digest(b"", f"health {login.port} {nonce}".encode(), "sha256")
+                        proof = base64.urlsafe_b64encode(digest).decode().rstrip("=")
+                        answer = json.dumps({"alchemy": "reachable", "proof": proof})
+                        connection.sendall(b"HTTP/1.0 200 OK\r\n\r\n" + answer.encode())
 
         threading.Thread(target=serve, daemon=True).start()
         with pytest.raises(ConfigError, match="the sign-in app of another folder or user"), sign_in_app(login):
