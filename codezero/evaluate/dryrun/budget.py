@@ -188,6 +188,12 @@ class Meter:
         if self.depth >= self.recursion_limit - _UNSURE_CALLS:
             self.unsure = "recursion depth"
 
+    def call_by_library(self) -> None:
+        """Marks the case as unsure where a call that a function of the library makes, such as that of a cache, may be
+        too deep: CPython before 3.13 counts it twice."""
+        if 2 * (self.depth + _UNSURE_CALLS) >= self.recursion_limit:
+            self.unsure = "recursion depth"
+
     def enter(self) -> None:
         """Counts a call, or the resumption of a generator. The caller lowers `depth` at its end."""
         if self.depth >= NEAR_LIMIT:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from codezero.evaluate.dryrun.budget import Unsupported
+from codezero.evaluate.dryrun.budget import Unsupported, meter
 from codezero.evaluate.dryrun.objects import Instance
 from codezero.evaluate.dryrun.values import Function, Hidden
 
@@ -106,5 +106,6 @@ class Cached(Hidden):
         key = self.key(args, kwargs)
         found = self.results.get(key, _MISSING)
         if found is _MISSING:
+            meter.call_by_library()
             found = self.results[key] = self.function(*args, **kwargs)
         return found

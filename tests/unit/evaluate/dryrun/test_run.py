@@ -477,6 +477,8 @@ def test_recursion_as_deep_as_cpython_allows():
     assert run(code, "assert f(970) == 970") == [(UNKNOWN, "recursion depth")]
     called = code + "\ndef g(n):\n    for i in range(30_000): f(0)\n    return f(n)"
     assert run(called, "assert g(970) == 970") == [(UNKNOWN, "recursion depth")]
+    cached = "from functools import lru_cache\n" + code.replace("def f", "@lru_cache(None)\ndef f", 1)
+    assert run(cached, "assert f(400) == 400\nassert f(970) == 970") == [(PASS, ""), (UNKNOWN, "recursion depth")]
     deepest = "import sys\nsys.setrecursionlimit(10**6)\n" + code
     assert run(deepest, "assert f(20_000) == 20_000\nassert f(30_000) == 30_000") == [
         (PASS, ""),
