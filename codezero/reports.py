@@ -55,7 +55,7 @@ class SolverReport:
     num_second: int
     """The number of second attempts, at wrong solutions that were refused."""
     second_right: float | None
-    num_tokens: int
+    num_tokens: int = 0
     """The number of tokens of all attempts."""
     policy_version: int
     loss: float | None

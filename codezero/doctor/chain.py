@@ -153,7 +153,7 @@ def _app(case: Case, url: str) -> Iterator[Finding]:
         return
     place = AppPlace(folder=Path("modal-login"), port=parts.port or 80, log=Path(os.devnull))
     try:
-        alchemy = SignInApp(place, case.environment, Console()).health()
+        alchemy = SignInApp(place, case.environment, Console()).alchemy()
     except ConfigError as fault:
         yield refusal("sign-in app", fault, "the app cannot start, so nobody can sign in")
         return

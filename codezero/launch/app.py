@@ -14,16 +14,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import IO
 from urllib.parse import quote
 
 import msgspec
 
-from codezero.errors import CodezeroError, ConfigError, LedgerError
+from codezero.errors import CodezeroError, ConfigError, LedgerError, told_as
 from codezero.launch import nodejs
 from codezero.launch.nodejs import NodeJs
 from codezero.ledger.modal import credentials, token_of
@@ -40,12 +41,18 @@ BORROWED_S = 5.0
 """Seconds between two looks at an app that another node has started."""
 _ANSWER_S = 10.0
 _MAX_ANSWER = 64 * 1024
+LOOK_S = 0.2
+"""Seconds between two looks at whether another launcher still builds the app."""
+_LOCK = ".lock"
 _BUILDING = ".building"
 """The name of a file that exists while the app is built, and after a build that was interrupted."""
 HOST = "127.0.0.1"
 """The address on which the app listens."""
 _ANOTHER_PORT = "stop that, or give this sign-in app another port with --port-sign-in or CODEZERO_SIGN_IN_PORT"
-_NOT_SOURCES = ("node_modules", ".next", "temp-data", "tests", "screenshots", "next-env.d.ts", "sign-in.env")
+_NOT_SOURCES = (
+    *("node_modules", ".next", "temp-data", "tests", "screenshots", "next-env.d.ts", "sign-in.env"),
+    *(_LOCK, _BUILDING),
+)
 
 
 class _Health(msgspec.Struct):
@@ -53,6 +60,7 @@ class _Health(msgspec.Struct):
 
     alchemy: str
     proof: str = ""
+    """The HMAC of the port and the nonce with the app's token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,17 +125,30 @@ class SignInApp:
         """Returns `reachable` or the app's reason why Alchemy is not, or None if nothing answers at the port. Raises
         ConfigError: another program answers there, or an app that does not know this folder's token."""
         nonce = secrets.token_urlsafe()  # and not the token: another user may be listening
+        health = self._health(nonce)
+        if health is None:
+            return None
+        token = token_of(self.place.login_dir)  # empty before the app's first start: then no proof is accepted
+        if not token or not hmac.compare_digest(health.proof.encode(), self._proof(token, nonce)):
+            raise ConfigError(
+                f"port {self.place.port} is the sign-in app of another folder or user, or of an earlier version: "
+                f"{_ANOTHER_PORT}"
+            )
+        return health.alchemy
+
+    def alchemy(self) -> str | None:
+        """Returns what `health` does, of whatever app answers at the port."""
+        health = self._health("")
+        return None if health is None else health.alchemy
+
+    def _health(self, nonce: str) -> _Health | None:
         answer = self._ask("GET", f"/api/health?nonce={nonce}")
         if answer is None:
             return None
         try:
-            health = msgspec.json.decode(answer[1], type=_Health)
+            return msgspec.json.decode(answer[1], type=_Health)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             raise self._foreign() from None
-        token = token_of(self.place.login_dir)  # empty before the app's first start: then nobody's proof counts
-        if not token or not hmac.compare_digest(health.proof.encode(), self._proof(token, nonce)):
-            raise ConfigError(f"port {self.place.port} is the sign-in app of another folder or user: {_ANOTHER_PORT}")
-        return health.alchemy
 
     def _proof(self, token: str, nonce: str) -> bytes:
         digest = hmac.digest(token.encode(), f"health {self.place.port} {nonce}".encode(), "sha256")
@@ -186,8 +207,8 @@ class SignInApp:
         if node.folder:
             self._environment["PATH"] = os.pathsep.join([node.folder, self._environment.get("PATH", os.defpath)])
         self._environment |= {"NEXT_TELEMETRY_DISABLED": "1", "PORT": str(self.place.port)}
-        with (folder / "package-lock.json").open("rb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # of two launchers the later one finds what the first has built
+        self._environment["DATA_DIR"] = str(self.place.login_dir.absolute())  # where nodes find the token
+        with self._alone_in(folder):
             if _mtime(folder / "node_modules" / ".package-lock.json") < _mtime(folder / "package-lock.json"):
                 self._npm(node, "ci", "--ignore-scripts", "--no-audit", "--no-fund")
             if not _is_built(folder):
@@ -195,6 +216,22 @@ class SignInApp:
                 self._npm(node, "run", "build")
                 (folder / _BUILDING).unlink()
         return [*node.npm, "start"]
+
+    @contextmanager
+    def _alone_in(self, folder: Path) -> Iterator[None]:
+        """A context in which no other launcher builds the app; the later of two finds what the first has built. Raises
+        LedgerError: the folder cannot be written, or this app is closed meanwhile."""
+        with told_as(LedgerError, f"cannot build the sign-in app in {folder}"):
+            lock = (folder / _LOCK).open("a")
+        is_told = False
+        with lock:
+            while not _locked(lock):
+                if not is_told:
+                    self._console.line("sign-in: another launcher builds the app; this one waits for it")
+                is_told = True
+                if self._is_closing.wait(LOOK_S):
+                    raise LedgerError("the sign-in app is not needed any more")
+            yield
 
     def _npm(self, node: NodeJs, *arguments: str) -> None:
         what = {"ci": "installing the packages of", "run": "building"}[arguments[0]]
@@ -281,6 +318,15 @@ class SignInApp:
         if self._process is not None:
             _end(self._process)
             self._process = None
+
+
+def _locked(lock: IO[str]) -> bool:
+    """Locks a file, until it is closed. Returns False if another program has locked it."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

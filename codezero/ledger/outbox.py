@@ -24,8 +24,8 @@ from codezero.types import RoundId
 
 MILLIONTHS = 1_000_000
 """Units of the sum in a point of reward: integers add up exactly. The chain takes whole points."""
-BUSY_S = 30.0
-"""The longest wait in seconds for another program that writes to the file, such as a backup."""
+BUSY_S = 10.0
+"""The seconds that a write waits at most while another program, such as a backup, writes to the file."""
 KEPT_ROUNDS = 1000
 """The number of past rounds that are remembered as credited."""
 TROUBLE, TROUBLE_SINCE, TROUBLE_SEEN, _TROUBLE_KIND = "trouble", "trouble since", "trouble seen", "trouble kind"

@@ -13,7 +13,7 @@ def padded(
     rows: Sequence[Sequence[int]], pad_id: int, device: torch.device | None = None, *, left: bool = False
 ) -> tuple[Tensor, Tensor]:
     """Returns rows of ids as one tensor [B, T], filled up with `pad_id` on the right or the left, and a mask [B, T], 1
-    where they are, since the padding id may be a token too."""
+    at ids and 0 at padding, since the padding id may be a token too."""
     return filled(rows, pad_id, left=left).to(device), filled([[1] * len(row) for row in rows], 0, left=left).to(device)
 
 

@@ -29,8 +29,8 @@ CONNECT_S, SILENCE_S = 5.0, 60.0
 the server has gone on sampling."""
 STALLED_S = 600.0
 """The longest time without a step, in seconds: the server may first have to end the work of a trainer that is gone."""
-STEP_S = 10.0
-"""The longest time in seconds for each of `max_new_tokens` on average, so that no server can hold a round for days."""
+TOKEN_S = 0.5
+"""The longest time in seconds for each token of all attempts, so that no server can hold a round for days."""
 MAX_STATUS_BYTES = 4096
 TOKEN_BYTES = 48
 """The most bytes of a token id with its log-prob in JSON."""
@@ -147,7 +147,7 @@ class RolloutServer:
         most_bytes = rows * asked.max_new_tokens * TOKEN_BYTES + (1 << 20)
         body = msgspec.json.encode(asked)
         most_done, step_s = -1, time.monotonic()
-        ends_s = step_s + STALLED_S + STEP_S * asked.max_new_tokens
+        ends_s = step_s + STALLED_S + TOKEN_S * rows * asked.max_new_tokens
         self._end_if_cancelled()
         with self._stream("POST", protocol.ROLLOUTS, body, {"content-type": "application/json"}) as response:
             if response.status_code != 200:
@@ -164,7 +164,7 @@ class RolloutServer:
                     most_done, step_s = done, time.monotonic()
                     on_step(done)
                 if time.monotonic() > ends_s:
-                    raise ServerFailed(f"it needs more than {STEP_S:g} s a token: it is too slow to be of use")
+                    raise ServerFailed(f"it makes less than a token in {TOKEN_S:g} s: it is too slow to be of use")
                 if time.monotonic() - step_s > STALLED_S:
                     raise ServerFailed(f"it made no step in {STALLED_S:g} s")
         raise ServerFailed("it ended its reply in the middle")

@@ -20,6 +20,8 @@ END_S = 10.0
 
 
 def main() -> int:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: None)  # unlike SIG_IGN, a handler is not inherited by the command
     folder, *command = sys.argv[1:]
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
     while process.poll() is None and not select.select([sys.stdin], [], [], LOOK_S)[0]:

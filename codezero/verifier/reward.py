@@ -58,6 +58,8 @@ def judge(results: CaseResults, is_right: bool) -> JudgedAnswer | None:
     has_all = len(set(results.inputs)) == len(results.inputs) == NUM_CASES
     approves = has_all and _passes(results.candidate) is True
     if not has_all or _passes(results.reference) is False:
+        if CaseOutcome.UNKNOWN in results.reference:
+            return None
         return _judged(_share_valid(results), approves=approves, right=False, grade=0.0)
     if _passes(results.reference) is None or _passes(results.candidate) is None:
         return None

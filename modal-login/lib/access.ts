@@ -1,5 +1,5 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
-import { chmodSync, linkSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { settings } from "./settings";
 
@@ -14,12 +14,11 @@ export function ensureToken(): void {
   mkdirSync(tickets(), { recursive: true, mode: 0o700 });
   chmodSync(tickets(), 0o700);
   for (const name of readdirSync(tickets())) if (isOver(name)) rmSync(join(tickets(), name), { force: true });
-  const whole = `${tokenFile()}.${process.pid}`; // linked when it is whole: a full disk must not leave an empty token
+  if (token()) return;
+  const whole = `${tokenFile()}.${process.pid}`; // renamed when it is whole: a full disk must not leave an empty token
   try {
     writeFileSync(whole, newSecret(), { mode: 0o600 });
-    linkSync(whole, tokenFile());
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    renameSync(whole, tokenFile());
   } finally {
     rmSync(whole, { force: true });
   }

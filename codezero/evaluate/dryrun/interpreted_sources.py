@@ -15,12 +15,15 @@ class SimpleNamespace:
         return _names(self) == _names(other) if isinstance(other, SimpleNamespace) else NotImplemented
 """
 CONTEXTLIB = """
+from functools import wraps as _wraps
+
 class _Manager:
     def __init__(self, function, args, kwargs):
         self._made_by = function, args, kwargs
         self._generator = function(*args, **kwargs)
 
     def __call__(self, function):
+        @_wraps(function)
         def call(*args, **kwargs):
             with _Manager(*self._made_by):
                 return function(*args, **kwargs)
@@ -269,10 +272,14 @@ class ChainMap:
         return ChainMap({} if m is None else m, *self.maps)
 
     def __or__(self, other):
-        return ChainMap({**self.maps[0], **other}, *self.maps[1:])
+        if not isinstance(other, (dict, ChainMap)):
+            return NotImplemented
+        return type(self)({**self.maps[0], **other}, *self.maps[1:])
 
     def __ror__(self, other):
-        return ChainMap({**other, **self._merged()})
+        if not isinstance(other, (dict, ChainMap)):
+            return NotImplemented
+        return type(self)({**other, **self._merged()})
 
     def __ior__(self, other):
         self.maps[0].update(other)

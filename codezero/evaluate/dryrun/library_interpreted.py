@@ -20,7 +20,7 @@ from codezero.evaluate.dryrun.values import Builtin
 _TOTAL_ORDERING = """
 def total_ordering(cls):
     first = _first_order(cls)
-    mirrored, looser_or_stricter, opposite = _OTHERS[first]
+    mirrored, with_or_without_equal, opposite = _OTHERS[first]
     def by(decide):
         def compare(self, other):
             found = _ask(self, other, first)
@@ -28,10 +28,10 @@ def total_ordering(cls):
         return compare
     if first in ("__lt__", "__gt__"):
         made = {mirrored: by(lambda found, one, other: not found and one != other)}
-        made[looser_or_stricter] = by(lambda found, one, other: found or one == other)
+        made[with_or_without_equal] = by(lambda found, one, other: found or one == other)
     else:
         made = {mirrored: by(lambda found, one, other: not found or one == other)}
-        made[looser_or_stricter] = by(lambda found, one, other: found and one != other)
+        made[with_or_without_equal] = by(lambda found, one, other: found and one != other)
     made[opposite] = by(lambda found, one, other: not found)
     _add_missing(cls, made)
     return cls

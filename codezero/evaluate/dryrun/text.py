@@ -213,9 +213,9 @@ class _Text(str):
         return str(self)
 
 
-def _shown(value: Any) -> Any:
-    """Returns what a `%` template is given for a value: of a set its text, in the order of this run."""
-    return _Text(text_in_order(value)) if type(value) in (set, frozenset) else value
+def _shown(value: Any, kind: str) -> Any:
+    """Returns what a conversion of a `%` template is given for a value: of a set its text, in the order of this run."""
+    return _Text(text_in_order(value)) if kind in "sra" and type(value) in (set, frozenset) else value
 
 
 def percent(template: Any, values: Any) -> Any:
@@ -238,7 +238,11 @@ def percent(template: Any, values: Any) -> Any:
         return template % values
     for value in values if isinstance(values, tuple) else (values,):
         _text_cost(value)
-    values = tuple(map(_shown, values)) if isinstance(values, tuple) else _shown(values)
+    kinds = list(_taken(template))
+    if isinstance(values, tuple):
+        values = tuple(map(_shown, values, kinds)) + values[len(kinds) :]
+    elif kinds:
+        values = _shown(values, kinds[0])
     if isinstance(values, tuple):
         return template % _with_numbers(template, values)
     if type(values) is Instance:

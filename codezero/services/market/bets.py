@@ -82,11 +82,13 @@ class BetDelivery(Delivery):
         """The error of the last step; None if it had none."""
 
     def deliver(self) -> bool:
-        """Does one step for each of the items that are due, bets first. Returns True if an item should be looked up
-        again soon."""
+        """Does one step for each of the items that are due. Returns True if an item should be looked up again soon."""
         busy, trouble = False, self.trouble
         try:
-            due = sorted(self._due(), key=lambda item: (item.kind is not Kind.BET, item.due_at_s))[:AT_ONCE]
+            waiting = sorted(self._due(), key=lambda item: item.due_at_s)
+            bets = [item for item in waiting if item.kind is Kind.BET]
+            claims = [item for item in waiting if item.kind is not Kind.BET]
+            due = [*bets[: AT_ONCE - 1], *claims, *bets[AT_ONCE - 1 :]][:AT_ONCE]  # bets first, but for one claim
             trouble = None if due else trouble
             for item in due:
                 try:

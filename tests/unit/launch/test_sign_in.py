@@ -219,11 +219,11 @@ def test_who_listens_on_the_port_in_the_app_s_place_is_neither_taken_for_it_nor_
 
 def test_of_two_launchers_one_builds(login):
     shown = Seen()
-    with (login.folder / "package-lock.json").open("rb") as lock, contextlib.ExitStack() as stack:
+    with (login.folder / ".lock").open("a") as lock, contextlib.ExitStack() as stack:
         fcntl.flock(lock, fcntl.LOCK_EX)
         other = threading.Thread(target=lambda: stack.enter_context(sign_in_app(login, shown)))
         other.start()
-        time.sleep(0.2)
+        shown.wait_for("sign-in: another launcher builds the app; this one waits for it")
         (login.folder / "node_modules").mkdir()
         (login.folder / "node_modules" / ".package-lock.json").write_text("")
         (login.folder / ".next").mkdir()

@@ -1,8 +1,10 @@
+import contextlib
 import sqlite3
 
 import pytest
 
-from codezero.errors import LedgerError
+from codezero.errors import LedgerError, is_outage
+from codezero.ledger import outbox as outbox_module
 from codezero.ledger.faults import OutboxError
 from codezero.ledger.items import ItemState, Kind, LedgerScope, in_words
 from codezero.ledger.outbox import TROUBLE, TROUBLE_SINCE, Outbox
@@ -190,6 +192,19 @@ def test_a_full_disk_changes_nothing_and_is_said(outbox):
     outbox._db.execute("PRAGMA max_page_count = 100000")
     outbox.credit(at(number), 1.0, ["a"])
     assert outbox.owed().points == number
+
+
+def test_a_file_that_another_program_writes_to_is_waited_for_and_then_an_outage(path, monkeypatch):
+    monkeypatch.setattr(outbox_module, "BUSY_S", 0.05)
+    outbox = Outbox(path, SCOPE)
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(OutboxError, match="database is locked") as found:
+            outbox.credit(at(4), 1.0, [])
+    assert is_outage(found.value)
+    outbox.credit(at(4), 1.0, [])
+    assert outbox.owed().points == 1.0
+    outbox.close()
 
 
 def test_a_damaged_file_is_named(path):

@@ -6,6 +6,7 @@ import hashlib
 import json
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -361,6 +362,24 @@ def test_a_keeper_ends_what_its_command_has_left_behind(tmp_path):
     assert not (tmp_path / "room").exists()
     kept.stdin.close()
     kept.stdout.close()
+
+
+def test_a_keeper_that_is_signalled_still_ends_its_command_with_its_parent():
+    command = [
+        sys.executable,
+        keeper.__file__,
+        "",
+        sys.executable,
+        "-c",
+        "print(1, flush=True); __import__('time').sleep(600)",
+    ]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as kept:
+        assert kept.stdout.readline() == "1\n"
+        children = [child.pid for child in psutil.Process(kept.pid).children()]
+        kept.terminate()
+        time.sleep(0.2)  # so that the signal comes first
+        kept.stdin.close()
+        wait_until_gone(children)
 
 
 def test_prompts_that_are_done_are_told(tmp_path):

@@ -493,7 +493,7 @@ def test_two_trainers_of_one_server_are_told_once(tmp_path, caplog):
 
 def test_a_server_that_makes_a_step_now_and_then_is_given_up(monkeypatch):
     monkeypatch.setattr(client, "STALLED_S", 0.3)
-    monkeypatch.setattr(client, "STEP_S", 0.0)
+    monkeypatch.setattr(client, "TOKEN_S", 0.0)
     lines = [b'{"type":"Progressed","done":%d,"total":600}\n' % i for i in range(600)]
     asked = request("b", max_new_tokens=600)
     with rollout_server(stand_in(*lines, pause_s=0.1)) as connection, pytest.raises(ServerFailed, match="too slow"):

@@ -169,8 +169,9 @@ def test_cases_are_judged_by_reference_candidate_and_all_wrong_ones(workers):
     ],
 )
 def test_one_valid_case_earns_for_itself_alone(workers, cases):
-    assert earned(workers, MINUS, cases, ()) == [0.25, 0.0]
-    assert earned(workers, REFERENCE, cases, ()) == [0.25, 0.0]
+    wrong = ("assert add(2, 2) == 5", "assert add(7, 1) == 9")
+    assert earned(workers, MINUS, cases, wrong, ()) == [0.25, 0.0, 0.0]
+    assert earned(workers, REFERENCE, cases, wrong, ()) == [0.25, 0.0, 0.0]
 
 
 def test_cases_whose_result_the_dry_run_cannot_tell_are_masked_and_do_not_touch_the_others(workers):

@@ -71,16 +71,21 @@ def test_two_cases_with_equal_inputs_count_as_one():
 
 @pytest.mark.parametrize(
     "results",
-    [{"reference": (P, U)}, {"candidate": (P, U)}, {"reference": (U, U), "candidate": (F, F)}],
-    ids=["reference", "candidate", "both"],
+    [
+        {"reference": (P, U)},
+        {"reference": (F, U)},
+        {"candidate": (P, U)},
+        {"reference": (U, U), "candidate": (F, F)},
+        {"reference": (U,), "candidate": (P,), "inputs": (0,)},
+    ],
+    ids=["reference", "reference-fails-one", "candidate", "both", "one-case"],
 )
 @pytest.mark.parametrize("is_right", [True, False])
 def test_what_cannot_be_told_is_masked(results, is_right):
     assert judged(is_right, **results) is None
 
 
-def test_a_failed_case_decides_whatever_the_other_would_do():
-    assert rewards(True, reference=(U, F)) == 0.0
+def test_a_case_that_the_candidate_fails_decides_whatever_the_other_would_do():
     assert rewards(False, candidate=(U, F), wrong=[(U, F)]) == 1.0
 
 
