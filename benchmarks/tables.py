@@ -34,6 +34,7 @@ TABLES = {
     "settled-methods": "attacks_table",
     "samples": "table",
     "written": "table",
+    "cases": "table",
     "pair": "table",
     "calibrate": "table",
     "contest": "table",

@@ -24,7 +24,7 @@ class VerifierConfig:
     """Answers of two test cases for each problem and candidate, G."""
     temperature: float = 1.0
     """Sampling temperature of test cases; training divides logits by the same value."""
-    learning_rate: float = 1e-5
+    learning_rate: float = 1e-4
     """Adam's step size."""
     lora_r: int = 16
     """Rank of the adapters; a state folder keeps it."""
