@@ -208,13 +208,14 @@ class SignInApp:
             self._environment["PATH"] = os.pathsep.join([node.folder, self._environment.get("PATH", os.defpath)])
         self._environment |= {"NEXT_TELEMETRY_DISABLED": "1", "PORT": str(self.place.port)}
         self._environment["DATA_DIR"] = str(self.place.login_dir.absolute())  # where nodes find the token
-        with self._alone_in(folder):
-            if _mtime(folder / "node_modules" / ".package-lock.json") < _mtime(folder / "package-lock.json"):
-                self._npm(node, "ci", "--ignore-scripts", "--no-audit", "--no-fund")
-            if not _is_built(folder):
-                (folder / _BUILDING).touch()
-                self._npm(node, "run", "build")
-                (folder / _BUILDING).unlink()
+        if not (_is_installed(folder) and _is_built(folder)):  # in a container it is, and nothing can be written
+            with self._alone_in(folder):
+                if not _is_installed(folder):
+                    self._npm(node, "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+                if not _is_built(folder):
+                    (folder / _BUILDING).touch()
+                    self._npm(node, "run", "build")
+                    (folder / _BUILDING).unlink()
         return [*node.npm, "start"]
 
     @contextmanager
@@ -340,6 +341,10 @@ def _mtime(path: Path) -> float:
         return path.stat().st_mtime
     except OSError:
         return 0.0
+
+
+def _is_installed(folder: Path) -> bool:
+    return _mtime(folder / "node_modules" / ".package-lock.json") >= _mtime(folder / "package-lock.json")
 
 
 def _is_built(folder: Path) -> bool:

@@ -104,7 +104,7 @@ def test_a_node_that_was_killed_has_noted_no_end(tmp_path):
     gib = 2**30
     (fault,) = told(last(tmp_path, rss_bytes=12 * gib, planned_bytes=10 * gib), "warning")
     assert "solver: ended 1 min ago without a word, learning in round 5, with 12.0 GiB of 10.0 GiB planned" in fault
-    assert "because memory ran out" in fault
+    assert "killed: memory ran out" in fault
 
 
 def test_how_a_node_ended_by_its_own_word(tmp_path):

@@ -161,7 +161,7 @@ def test_a_node_that_was_killed_or_failed_says_so():
     assert shown(killed, 80, 24)[1].endswith("! died")
     assert shown(killed, 80, 30)[4:6] == [
         "           ended 2 h 0 min ago without a word",
-        "           it was killed: because memory ran out (`sudo dmesg | grep -i oom` sh…",
+        "           it was killed: memory ran out (`sudo dmesg | grep -i oom` shows it),…",
     ]
     failed = solver(pid=None, status=status(ended="StateError: the disk is full"))
     assert "           ended 0 s ago: StateError: the disk is full" in shown(failed, 80, 24)
