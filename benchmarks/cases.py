@@ -136,7 +136,7 @@ def table(results: Mapping[str, Result]) -> str:
 
 
 def _solvers(pair: Result, others: Mapping[str, Result]) -> str:
-    """What the solver of a pair has learnt, and how far that is from solvers that learnt alone."""
+    """Returns the gain of a pair's solver, and its differences to solvers that learnt alone."""
     batches = _batches(pair)
     first, second, right, tokens = (sum(one[column] for one in batches) for column in (6, 8, 9, 10))
     rows = [["the pair", f"{first} and {second} second ones, {percent(right / max(second, 1))} right", tokens]]

@@ -139,7 +139,8 @@ def _passphrase(case: Case) -> Iterator[Finding]:
 
 
 def _app(case: Case, url: str) -> Iterator[Finding]:
-    from codezero.launch.app import AppPlace, SignInApp
+    from codezero.launch.app import SignInApp
+    from codezero.launch.app_build import AppPlace
     from codezero.runtime.console import Console
 
     parts = urlsplit(url)

@@ -17,7 +17,8 @@ from codezero.config.swarm_file import quoted
 from codezero.errors import ConfigError
 from codezero.identity import keyfile
 from codezero.launch import cards, configs, hosting
-from codezero.launch.app import AppPlace, SignInApp
+from codezero.launch.app import SignInApp
+from codezero.launch.app_build import AppPlace
 from codezero.launch.child import ChildProgram
 from codezero.launch.choices import Choices, Options, Way, choose
 from codezero.launch.gpus import GpuOptions, by_default, run_on_gpus

@@ -92,7 +92,7 @@ class GenrlRecord:
     dropped: tuple[Reason, ...]
     """The reason of each payload that gave no group."""
     announcement: Announcement | None
-    """Of the signed groups' announcements the one that expires first; None if the peer does not sign."""
+    """The announcement of a signed group that expires first; None if the peer does not sign."""
 
 
 def pack_genrl(

@@ -18,8 +18,9 @@ import pytest
 
 from codezero.errors import ConfigError, LedgerError
 from codezero.launch import app as apps
-from codezero.launch import nodejs
-from codezero.launch.app import AppPlace, SignInApp
+from codezero.launch import app_build, nodejs
+from codezero.launch.app import SignInApp
+from codezero.launch.app_build import AppPlace
 from codezero.launch.session import signed_in, users
 from codezero.runtime import rotation
 from codezero.runtime.console import Console
@@ -47,6 +48,23 @@ class Seen(io.StringIO):
 def sign_in_app(login, shown=None):
     place = AppPlace(folder=login.folder, port=login.port, log=login.folder.parent / "logs" / "yarn.log")
     return SignInApp(place, os.environ, Console(shown or io.StringIO()))
+
+
+@contextlib.contextmanager
+def listening(port, answer):
+    """Another program on the port, which says `answer(request)` to each connection."""
+    with socket.create_server(("127.0.0.1", port)) as server:
+
+        def serve():
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    with connection:
+                        connection.sendall(answer(connection.recv(1000)))
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield
+        server.shutdown(socket.SHUT_RDWR)
 
 
 def run(login, shown=None, *, org_id="", limit_s=60.0):
@@ -173,20 +191,9 @@ def test_a_file_of_users_that_is_none_holds_nobody(tmp_path, content):
     "answer", [b"HTTP/1.0 200 OK\r\n\r\n<html>", b"HTTP/1.0 200 OK\r\n\r\n[]", b"", b"SSH-2.0\r\n"]
 )
 def test_a_port_of_another_program_is_told(login, answer):
-    with socket.create_server(("127.0.0.1", login.port)) as server:
-
-        def serve():
-            with contextlib.suppress(OSError):
-                while True:
-                    connection, _ = server.accept()
-                    with connection:
-                        connection.recv(1000)
-                        connection.sendall(answer)
-
-        threading.Thread(target=serve, daemon=True).start()
-        with pytest.raises(ConfigError, match=f"port {login.port} is another program's"), sign_in_app(login):
-            pass
-        server.shutdown(socket.SHUT_RDWR)
+    another = f"port {login.port} is another program's"
+    with listening(login.port, lambda _: answer), pytest.raises(ConfigError, match=another), sign_in_app(login):
+        pass
     assert login.asked() == []
 
 
@@ -195,24 +202,17 @@ def test_who_listens_on_the_port_in_the_app_s_place_is_neither_taken_for_it_nor_
     login.sign_in(ORG_ID)
     (login.folder / "temp-data" / "token").write_text(token)
     received = []
-    with socket.create_server(("127.0.0.1", login.port)) as server:
 
-        def serve():
-            with contextlib.suppress(OSError):
-                while True:
-                    connection, _ = server.accept()
-                    with connection:
-                        received.append(connection.recv(1000))
-                        nonce = re.search(rb"nonce=([\w-]+)", received[-1])[1].decode()
-                        digest = hmac.digest(b"", f"health {login.port} {nonce}".encode(), "sha256")
-                        proof = base64.urlsafe_b64encode(digest).decode().rstrip("=")
-                        answer = json.dumps({"alchemy": "reachable", "proof": proof})
-                        connection.sendall(b"HTTP/1.0 200 OK\r\n\r\n" + answer.encode())
+    def answer(asked):
+        received.append(asked)
+        nonce = re.search(rb"nonce=([\w-]+)", asked)[1].decode()
+        digest = hmac.digest(b"", f"health {login.port} {nonce}".encode(), "sha256")
+        proof = base64.urlsafe_b64encode(digest).decode().rstrip("=")
+        return b"HTTP/1.0 200 OK\r\n\r\n" + json.dumps({"alchemy": "reachable", "proof": proof}).encode()
 
-        threading.Thread(target=serve, daemon=True).start()
-        with pytest.raises(ConfigError, match="the sign-in app of another folder or user"), sign_in_app(login):
-            pass
-        server.shutdown(socket.SHUT_RDWR)
+    another = "the sign-in app of another folder or user"
+    with listening(login.port, answer), pytest.raises(ConfigError, match=another), sign_in_app(login):
+        pass
     assert received
     assert b"t" * 43 not in b"".join(received)
 
@@ -231,6 +231,18 @@ def test_of_two_launchers_one_builds(login):
         fcntl.flock(lock, fcntl.LOCK_UN)
         other.join()
         assert login.asked() == ["start"]
+
+
+def test_a_built_app_starts_where_nothing_can_be_written_and_one_that_is_not_says_so(login):
+    login.sign_in(ORG_ID)
+    (login.folder / ".lock").mkdir()
+    with pytest.raises(LedgerError, match=r"cannot build the sign-in app in .*modal-login"):
+        run(login)
+    (login.folder / ".lock").rmdir()
+    run(login)
+    (login.folder / ".lock").unlink()
+    (login.folder / ".lock").mkdir()
+    assert run(login) == ORG_ID
 
 
 def test_an_app_that_runs_already_is_used_and_left_running(login):
@@ -305,7 +317,7 @@ def test_npm_that_fails_is_told_with_the_log_and_the_other_way(login):
 
 def test_npm_that_hangs_is_ended_and_told(login, monkeypatch):
     (login.tools / "npm").write_text("#!/bin/sh\nexec sleep 600\n")
-    monkeypatch.setattr(apps, "BUILD_S", 1.0)
+    monkeypatch.setattr(app_build, "BUILD_S", 1.0)
     with pytest.raises(LedgerError, match=r"failed \(npm ci, not done after 0 minutes\): see"), sign_in_app(login):
         pass
 
@@ -326,7 +338,8 @@ def test_a_copy_without_the_app_leads_to_the_source_or_the_wallet_before_node_js
 KILLED = """\
 import os, sys, time
 from pathlib import Path
-from codezero.launch.app import AppPlace, SignInApp
+from codezero.launch.app import SignInApp
+from codezero.launch.app_build import AppPlace
 from codezero.runtime.console import Console
 place = AppPlace(folder=Path(sys.argv[1]), port=int(sys.argv[2]), log=Path(sys.argv[1]) / "log")
 with SignInApp(place, os.environ, Console()):
@@ -358,7 +371,7 @@ def test_without_a_node_that_is_new_enough_a_pinned_one_is_installed_or_the_way_
 
 def test_node_of_the_wheel_comes_first_in_the_path_of_what_npm_starts(login, monkeypatch):
     node = nodejs.NodeJs(npm=[str(login.tools / "npm")], folder="/wheel/bin")
-    monkeypatch.setattr(apps.nodejs, "find", lambda console: node)
+    monkeypatch.setattr(nodejs, "find", lambda console: node)
     (login.tools / "npm").write_text(
         f"#!{sys.executable}\nimport os\nopen('path', 'w').write(os.environ['PATH'])\nraise SystemExit(1)\n"
     )
