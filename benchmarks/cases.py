@@ -1,14 +1,14 @@
 """Does a test writer learn, and does it help a solver? Trains them by `codezero verify`.
 
-    python -m benchmarks.cases pair                           # some hours on two cores; may be stopped and goes on
-    python -m benchmarks.cases pair --batches 16              # so many first, and more by a larger number later
+    python -m benchmarks.cases pair                           # two hours on two cores; may be stopped and goes on
+    python -m benchmarks.cases pair --seed 1                  # another run
     python -m benchmarks.cases writer                         # of solutions by a solver that does not learn
 
 The writer is measured by what it wrote first against what it wrote last. Its problems are MBPP's 601 to 974, of which
 none comes twice before all have come, so every answer is judged on a problem that the writer has not learnt from. The
-solver of a pair of `BATCHES` batches is measured on problems 11 to 260 by execution, like the runs of
-`benchmarks.learning`: before, and against one alone that made as many first attempts, or twice as many. Its learner's
-settings are theirs, but for tasks, which are drawn equally often.
+solver of a pair is measured on problems 11 to 260 by execution, like the runs of `benchmarks.learning`: before, and
+against one alone that sampled fewer tokens, and one that sampled more. Its learner's settings are theirs, but for
+tasks, which are drawn equally often.
 
 A piece is `BLOCK` batches, each [answers judged, valid ones, those whose diagnosis is right, mean reward, mean reward
 of cases that everybody passes, seconds], and of a pair also [attempts, right ones, second attempts, right ones, tokens
@@ -38,7 +38,7 @@ from codezero.observe.probes import percent
 from codezero.reports import CasesReport
 
 BENCHMARK = "cases"
-BLOCK, BATCHES = 4, 32
+BLOCK, BATCHES = 4, 16
 START = 0.05
 """The share of valid answers before, for the power."""
 WRITER: Mapping[str, Any] = {
@@ -129,22 +129,20 @@ def table(results: Mapping[str, Result]) -> str:
             )
     header = ["arm", "batches", "answers", "cases all valid", "diagnosis right", "mean reward", "of approving always"]
     written = markdown([*header, "minutes"], rows)
-    pair = results.get("pair")
-    if pair is None or not set(EVALUATIONS) <= pair.counts.keys():
-        return written
-    return f"{written}\n\n{_solvers(pair, harness.results(learning.BENCHMARK))}"
+    pairs = {name: one for name, one in results.items() if set(EVALUATIONS) <= one.counts.keys()}
+    return "\n\n".join([written, *(_solvers(*pair, harness.results(learning.BENCHMARK)) for pair in pairs.items())])
 
 
-def _solvers(pair: Result, others: Mapping[str, Result]) -> str:
+def _solvers(name: str, pair: Result, others: Mapping[str, Result]) -> str:
     """Returns the gain of a pair's solver, and its differences to solvers that learnt alone."""
     batches = _batches(pair)
     first, second, right, tokens = (sum(one[column] for one in batches) for column in (6, 8, 9, 10))
-    rows = [["the pair", f"{first} and {second} second ones, {percent(right / max(second, 1))} right", tokens]]
-    for name in ALONE:
-        trained = others[f"{name}-train"]
+    rows = [[name, f"{first} and {second} second ones, {percent(right / max(second, 1))} right", tokens]]
+    for alone in ALONE:
+        trained = others[f"{alone}-train"]
         blocks = trained.counts.values()
         attempts = trained.settings["rollouts a round"] * sum(len(block["round"]) for block in blocks)
-        rows.append([f"the pair against {name}", str(attempts), sum(sum(block["num_tokens"]) for block in blocks)])
+        rows.append([f"{name} against {alone}", str(attempts), sum(sum(block["num_tokens"]) for block in blocks)])
     for row, base in zip(rows, ("start-report", *(f"{name}-newest" for name in ALONE)), strict=True):
         sampled, greedy, _ = gained(others[base], [pair])
         row[2] = f"{row[2] / 1000:.0f}"
@@ -159,19 +157,19 @@ def _batches(result: Result) -> list[Counts]:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = harness.parser(BENCHMARK, __doc__)
     parser.add_argument("arm", choices=ARMS)
-    parser.add_argument("--batches", type=int, default=BATCHES, metavar="N", help=f"in all (default {BATCHES})")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="another seed is another run (default 0)")
     add_mbpp(parser)
     parser.set_defaults(quick=False)
     options = parser.parse_args(arguments)
-    settings, num_problems = ARMS[options.arm], options.batches * WRITER["verifier.batch_size"]
-    pieces = [f"rounds {first + 1}-{first + BLOCK}" for first in range(0, options.batches, BLOCK)]
-    if options.arm == "pair" and options.batches == BATCHES:
+    settings, num_problems = ARMS[options.arm], BATCHES * WRITER["verifier.batch_size"]
+    pieces = [f"rounds {first + 1}-{first + BLOCK}" for first in range(0, BATCHES, BLOCK)]
+    if options.arm == "pair":
         pieces += EVALUATIONS
     arm = Arm(
         benchmark=BENCHMARK,
-        name=options.arm,
+        name=options.arm + f"-seed{options.seed}" * (options.seed > 0),
         settings={"mbpp": harness.digest_of(options.mbpp), **settings},
-        seed=0,
+        seed=options.seed,
         pieces=pieces,
         power=[  # answers about one problem are not independent
             of_shares("answers whose cases are all valid", num_problems // PARTS, START, "problems"),
@@ -180,8 +178,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         targets=[VALID],
     )
     words = [f"{key}={value}" for key, value in settings.items()]
-    words += ["tasks=mbpp", f"tasks.mbpp.path={options.mbpp.absolute()}", "tracking.view=off"]
-    folder = (options.state / BENCHMARK / options.arm).absolute()
+    words += [f"seed={options.seed}", "tasks=mbpp", f"tasks.mbpp.path={options.mbpp.absolute()}", "tracking.view=off"]
+    folder = (options.state / BENCHMARK / arm.name).absolute()
     folder.mkdir(parents=True, exist_ok=True)
     harness.run(arm, partial(piece_of, words, folder, options), options)
     print(table(harness.results(BENCHMARK, options.results)))
