@@ -56,6 +56,14 @@ pip_install() {
     done
 }
 
+# Shows what pip says of an index or host that does not answer, and nothing else of its errors.
+only_retries() {
+  local line
+  while IFS= read -r line; do
+    if [[ $line == *"connection broken by "* ]]; then printf '  trying again: %s\n' "${line##*connection broken by }" >&2; fi
+  done
+}
+
 # Prints the torch to install. The default one of Linux brings gigabytes of CUDA; a machine without an NVIDIA GPU gets the
 # CPU build instead, unless it has the other one already, which needs no GPU.
 wanted_torch() {
@@ -71,7 +79,7 @@ wanted_torch() {
 
 install_torch() {
   case "$1" in
-    *+cpu) pip_install "$1" 2>/dev/null || pip_install "$1" --index-url "$TORCH_CPU_INDEX" ;;
+    *+cpu) pip_install "$1" 2> >(only_retries) || pip_install "$1" --index-url "$TORCH_CPU_INDEX" ;;
     *) pip_install "$1" ;;
   esac || fail "cannot get $1 for $(.venv/bin/python -V): check the connection (the CPU build is at $TORCH_CPU_INDEX)" \
     "and start the same command again; if there is none for this Python, remove .venv and try another with PYTHON=...," \
@@ -100,7 +108,7 @@ set_up_venv() {
   [ -n "$extra" ] || echo "then 0.5 GB of weights are fetched and prepared; the first round ends five to fifteen" \
     "minutes after that, and is told here" >&2
   # The pip that Python brings tells a download that broke off as packages that somebody tampered with; this one resumes it.
-  pip_install 'pip>=25.2,<27' >/dev/null 2>&1 || true
+  pip_install 'pip>=25.2,<27' 2> >(only_retries) >/dev/null || true
   install_torch "$torch" >&2
   pip_install --constraint scripts/constraints.txt --editable ".${extra:+[$extra]}" >&2 ||
     fail "installation failed, see the messages above (a download that broke off may be told as a wrong hash): check the" \

@@ -30,7 +30,7 @@ from codezero.cli import (
     verify,
     wallet,
 )
-from codezero.cli.options import add_command, add_stop_with_parent, heavy_imports
+from codezero.cli.options import INTERRUPTED, add_command, add_stop_with_parent, heavy_imports
 from codezero.config import checkout
 from codezero.errors import OUTAGE, CodezeroError, is_outage
 from codezero.runtime.console import printable
@@ -54,9 +54,10 @@ examples:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit code: 0 if done or stopped by the user, 1 for an error printed in one line,
-    70 (`BUG`) for any other, printed with its traceback, 141 (`UNREAD`) if what read its output has ended; a command
-    that runs until it is stopped returns 75 (`OUTAGE`) for an error that may pass by itself."""
+    """Runs one command and returns its exit code: 0 if done, 1 for an error printed in one line, 70 (`BUG`) for any other,
+    printed with its traceback, 130 (`INTERRUPTED`) if the user stopped it before, 141 (`UNREAD`) if what read its output
+    has ended. A command that runs until it is stopped returns 0 then, and 75 (`OUTAGE`) for an error that may pass by
+    itself."""
     parser = _parser()
     options, rest = parser.parse_known_args(arguments)
     # argparse takes one run of positionals only; settings may also follow an option, as in --rounds 3 key=value.
@@ -75,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         log_end(error)
         return OUTAGE if is_outage(error) and "stop_with_parent" in options else 1
     except KeyboardInterrupt:
-        return 0
+        return 0 if "stop_with_parent" in options else INTERRUPTED
     except Exception as error:  # the outermost boundary: launchers restart after BUG, but 1 says it would fail again
         if isinstance(error, BrokenPipeError) and _output_is_unread():
             return UNREAD

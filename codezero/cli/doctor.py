@@ -50,7 +50,7 @@ def _doctor(options: argparse.Namespace) -> int:
 
     looks_here = options.state_dir is None and not options.settings
     given = [*_noted(Path("state") if looks_here else options.state_dir), *options.settings]
-    settings = [*given, *_beside(options.state_dir, options.settings)]
+    settings = [*given, *_beside(options.state_dir, given, options.settings)]
     config, refused = _loaded(settings)
     case = Case(config=config, environment=os.environ, settings=[] if refused else settings)
     findings = without_secrets(case, [*refused, *examine(case)])  # people show this output to others
@@ -112,20 +112,22 @@ def _noted(state_dir: Path | None) -> list[str]:
     return next((found for folder in folders if (found := noted_start(folder))), [])
 
 
-def _beside(state_dir: Path | None, settings: list[str]) -> list[str]:
-    """Returns the settings for --state-dir: the folder itself, and key and logs if they lie beside it, where `swarm up`
-    and --gpus put them."""
+def _beside(state_dir: Path | None, given: list[str], asked: list[str]) -> list[str]:
+    """Returns the settings for --state-dir: the folder itself; the logs that its node noted, or those beside it, unless
+    others are `asked` for; and the key beside it, where `swarm up` and --gpus put it, unless one is `given`."""
     if state_dir is None:
         return []
     from codezero.config.swarm_file import quoted
-    from codezero.views.runs import SOLVER, Run
+    from codezero.views.runs import SOLVER, Run, folder_of, roles_in
 
-    found = [f"state_dir={quoted(str(state_dir))}"]
-    beside = {
-        "tracking.log_dir": Run("", SOLVER, state_dir).log_dir,
-        "swarm.identity_path": state_dir.parent / "swarm.pem",
-    }
-    for key, there in beside.items():
-        if there.exists() and not any(setting.startswith(f"{key}=") for setting in settings):
-            found.append(f"{key}={quoted(str(there))}")
-    return found
+    role = next(iter(roles_in(state_dir)), SOLVER)
+    beside = (
+        ("tracking.log_dir", Run("", role, folder_of(state_dir, role)).log_dir, asked),
+        ("swarm.identity_path", state_dir.parent / "swarm.pem", given),
+    )
+    found = [
+        f"{key}={quoted(str(there))}"
+        for key, there, settings in beside
+        if there.exists() and not any(setting.startswith(f"{key}=") for setting in settings)
+    ]
+    return [f"state_dir={quoted(str(state_dir))}", *found]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
@@ -39,7 +40,10 @@ A stopped evaluation continues when it is started again with the same settings. 
 _CHECKPOINT = "measure what a node has trained; STATE_DIR/best, or best for state/best: where its probes were highest"
 _WRITER = "with --verify: tests by what `codezero verify` has trained, a second model in memory"
 _BATCH = "completions at a time; 0, the default, takes 64, or 256 on a CUDA GPU, or what memory holds"
-_OF_A_MODEL = ("path", "split", "model", "checkpoint", "best_of", "verify", "writer", "temperature")
+_OF_A_MODEL = (
+    *("path", "split", "model", "checkpoint", "device", "dtype", "threads", "samples", "best_of", "verify", "writer"),
+    *("temperature", "max_new_tokens", "batch", "seed"),
+)
 """The options that mean nothing for stored solutions."""
 _BEST_OF = "N solutions a problem, and how often one is right that is chosen without executing any"
 
@@ -80,6 +84,7 @@ def add_commands(commands: Commands) -> None:
     model.add_argument("--max-new-tokens", type=_positive, default=512, metavar="N", help="default 512")
     model.add_argument("--batch", type=_count, default=0, metavar="N", help=_BATCH)
     model.add_argument("--seed", type=_count, default=0, help="the seed of the sampling (default 0)")
+    command.set_defaults(default_of=command.get_default)
 
 
 _count = number(int, lambda value: value >= 0, "a whole number from 0 on")
@@ -125,7 +130,7 @@ def _results(options: argparse.Namespace, settings: dict[str, Any], solutions: i
 def _score(options: argparse.Namespace, stack: ExitStack) -> dict[str, Any]:
     import hashlib
 
-    needless = [name for name in _OF_A_MODEL if getattr(options, name)]
+    needless = [name for name in _OF_A_MODEL if getattr(options, name) != options.default_of(name)]
     if needless:
         raise ConfigError(f"--score executes stored solutions: leave out --{needless[0].replace('_', '-')}")
     from codezero.harness import bench, report
@@ -134,6 +139,9 @@ def _score(options: argparse.Namespace, stack: ExitStack) -> dict[str, Any]:
     workers = stack.enter_context(Workers(1))
     rows, left_out = bench.read_stored(options.score, workers)
     rows = rows[: options.limit or None]
+    fewest = min(Counter(row["group"] for row in rows).values())
+    if max(options.k) > fewest:
+        raise ConfigError(f"--k {max(options.k)} needs as many solutions a problem, and one has {fewest}: give a smaller k")
     content = hashlib.sha256(options.score.read_bytes()).hexdigest()
     settings = {"score": content, "case_s": options.case_s}
     isolation = _say_isolation()

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codezero.cli.options import Commands, add_command, add_folders, runs_in
 
 if TYPE_CHECKING:
+    from codezero.views.runs import Run
     from codezero.views.terminal.snapshot import Snapshot
 
 NOT_RUNNING = 3
@@ -70,7 +72,7 @@ def _watch(folders: Sequence[Path]) -> int:
         raise ConfigError("--watch needs a terminal in UTF-8, in the foreground: leave it out, or use --json")
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
-    with View(_reader(folders), lambda: view.leave(), quits="leave") as view:
+    with suppress(KeyboardInterrupt), View(_reader(folders), lambda: view.leave(), quits="leave") as view:
         view.wait()
     return 0
 
@@ -79,12 +81,14 @@ def _reader(folders: Sequence[Path]) -> Callable[[], Sequence[Snapshot]]:
     """Returns a function that takes snapshots of all runs, including those that start later. Raises StateError: there
     is no run now."""
     import time
-    from contextlib import suppress
 
     from codezero.errors import StateError
     from codezero.views.watch import MOST_REPORTS, watched
 
-    found = {(str(run.folder), run.role): watched(run) for run in runs_in(folders, MOST_REPORTS)}
+    def run_key(run: Run) -> tuple[Path, str]:
+        return run.folder, run.role
+
+    found = {run_key(run): (run.log_dir, watched(run)) for run in runs_in(folders, MOST_REPORTS)}
     looked_at_s = time.monotonic()
 
     def read() -> Sequence[Snapshot]:
@@ -93,7 +97,8 @@ def _reader(folders: Sequence[Path]) -> Callable[[], Sequence[Snapshot]]:
             looked_at_s = time.monotonic()
             with suppress(StateError):  # where the folders are gone, their last state stays in sight
                 for run in runs_in(folders, MOST_REPORTS):
-                    found.setdefault((str(run.folder), run.role), watched(run))
-        return [snapshot() for snapshot in found.values()]
+                    if run_key(run) not in found or found[run_key(run)][0] != run.log_dir:  # it can start with another
+                        found[run_key(run)] = run.log_dir, watched(run)
+        return [snapshot() for _, snapshot in found.values()]
 
     return read

@@ -194,6 +194,7 @@ def learning_settings(config: NodeConfig) -> Mapping[str, object]:
         name: {key: _plain(value) for key, value in dataclasses.asdict(getattr(config, name)).items()}
         for name in ("rollout", "train", "reward")
     }
+    del sections["rollout"]["servers"]  # type: ignore[attr-defined]
     swarm = {"num_local": config.swarm.num_local, "num_external": config.swarm.num_external}
     return {"codezero": __version__, "seed": config.seed, "swarm": swarm, **sections}
 

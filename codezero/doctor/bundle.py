@@ -25,7 +25,7 @@ from codezero.config import checkout
 from codezero.config.load import explain
 from codezero.doctor import allowed, secrets
 from codezero.doctor.case import Case
-from codezero.doctor.files import Absent, Unusable, read_end
+from codezero.doctor.files import Absent, Unusable, read_end, text_of
 from codezero.doctor.finding import Finding, as_json
 from codezero.doctor.redact import Redactor
 from codezero.errors import CodezeroError, IdentityError, StateError
@@ -149,13 +149,16 @@ def _parts(case: Case, findings: Sequence[Finding]) -> Iterator[tuple[str, Calla
 
 
 def _end(path: Path, most: int) -> str:
-    return read_end(path, most).decode("utf-8", "replace")
+    text = text_of(path, most)
+    if not text and path.stat().st_size:
+        raise Unusable("it has zeros only")
+    return text
 
 
 def _small(path: Path) -> str:
     if path.is_file() and path.stat().st_size > SMALL_BYTES:
         raise Unusable(f"it has {path.stat().st_size} bytes, more than such a file ever has")
-    return _end(path, SMALL_BYTES)
+    return read_end(path, SMALL_BYTES).decode("utf-8", "replace")
 
 
 def _versions() -> str:

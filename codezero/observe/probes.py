@@ -147,10 +147,11 @@ def _told(gain: Gain, passes: Sequence[Pass], num_problems: int, series: ProbeSe
     greedy = fmean(one.greedy for one in passes[gain.first : gain.last + 1])
     change, began = gain.change, passes[0].last_round
     start = f"up to {series.step} {began}" if began else "at the start"
+    first, last = passes[gain.first - 1].last_round + 1, passes[gain.last].last_round
+    late = f"in {series.steps} {first} to {last}" if first < last else f"after {series.step} {last}"
     text = (
         f"of solutions to {num_problems} problems it never trains on, {percent(gain.before)} were right "
-        f"{start} and {percent(gain.after)} in {series.steps} {passes[gain.first - 1].last_round + 1} to "
-        f"{passes[gain.last].last_round}, {points(change.value)} points [{points(change.low)}, {points(change.high)}]; "
+        f"{start} and {percent(gain.after)} {late}, {points(change.value)} points [{points(change.low)}, {points(change.high)}]; "
         f"greedy {percent(passes[0].greedy)} and {percent(greedy)}"
     )
     if gain.fall is not None and gain.fall.since > 0:

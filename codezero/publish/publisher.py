@@ -85,7 +85,8 @@ class Publisher:
         self._pushed = _read(notes)
         if self._pushed is not None and not f"/{self._pushed.repo}".endswith(f"/{self._repo}"):
             self._pushed = None  # nothing was pushed to another repository yet
-        self._not_before_s, self._is_refused = 0.0, False
+        self._paused_s = 0.0, 0.0  # from when and until when nothing is tried
+        self._is_refused = False
         self._warned: set[str] = set()
         self._tell: Callable[[str, str], None] = lambda last, trouble: None
         self.trouble = ""
@@ -138,7 +139,7 @@ class Publisher:
 
     def _is_due(self, offer: _Offer) -> bool:
         now_s, last, report = self._clock(), self._pushed, offer.report
-        if report.policy_version == 0 or now_s < self._not_before_s:
+        if report.policy_version == 0 or self._paused_s[0] <= now_s < self._paused_s[1]:
             return False
         # Numbers go backwards if the state was begun anew, or the clock was set back.
         if last is None or report.round < last.round or now_s < last.at_s:
@@ -148,6 +149,10 @@ class Publisher:
         config = self._config
         by_rounds = config.every_rounds > 0 and report.round - last.round >= config.every_rounds
         return by_rounds or (config.every_hours > 0 and now_s - last.at_s >= config.every_hours * 3600)
+
+    def _wait(self, seconds: float) -> None:
+        now_s = self._clock()
+        self._paused_s = now_s, now_s + seconds
 
     def _push(self, offer: _Offer) -> None:
         try:
@@ -166,11 +171,11 @@ class Publisher:
             raise
         except CodezeroError as error:
             self._warn(type(error).__name__, str(error))
-            self._not_before_s = self._clock() + MAX_PAUSE_S
+            self._wait(MAX_PAUSE_S)
         except Exception:  # the thread's boundary: whatever breaks in here must not end the node's training
             logger.exception("the push of round %d failed", offer.report.round)
             self._warn("internal", "push: internal error, see the log: please report it")
-            self._not_before_s = self._clock() + MAX_PAUSE_S
+            self._wait(MAX_PAUSE_S)
         finally:
             self._packer.clear()
 
@@ -187,7 +192,7 @@ class Publisher:
             return None
         if answer.status is not None and answer.status < 500 and answer.status not in (408, 429):
             self._warn("rejected", f"push: the hub does not take it, HTTP {answer.status}{said}; tried again in 1 hour")
-            self._not_before_s = self._clock() + MAX_PAUSE_S
+            self._wait(MAX_PAUSE_S)
             return None
         # Jitter, so that nodes that were refused together do not come back together.
         pause_s = min(FIRST_PAUSE_S * 2.0**attempt, MAX_PAUSE_S) * random.uniform(0.75, 1.25)
@@ -200,7 +205,7 @@ class Publisher:
             f"push: {busy}, {what}{said}; tried again in {pause_s / 60:.0f} minutes, training continues",
         )
         if attempt == ATTEMPTS - 1:
-            self._not_before_s = self._clock() + pause_s
+            self._wait(pause_s)
             return None
         return pause_s
 

@@ -34,6 +34,8 @@ REPORTS = {SOLVER: "rounds.jsonl", PROPOSER: PROPOSED.file, VERIFIER: CASES.file
 """The file of the finished rounds or batches of each role, in the folder of its logs."""
 _LINE_BYTES = 8192
 """A number of bytes that no report exceeds."""
+_HEAD_BYTES = 512
+"""The bytes by which a file is known: its first record has a time, and a new file may get the inode of an old one."""
 _MARKS = ("status.json", "settings.json", "checkpoints", "ledger.sqlite", "node.lock")
 """Files and folders of which a state folder has at least one."""
 
@@ -44,7 +46,7 @@ class JsonLines(Generic[T]):
     def __init__(self, path: Path, kind: type[T], most: int | None = None) -> None:
         """`most` is how many of the newest records are kept; None keeps all."""
         self._path, self._decoder, self._most = path, msgspec.json.Decoder(kind), most
-        self._inode, self._offset = -1, 0
+        self._head, self._offset = b"", 0
         self._records: list[T] = []
 
     def _start(self, size: int) -> int:
@@ -55,9 +57,10 @@ class JsonLines(Generic[T]):
         """Returns the records so far; empty if there is no file. A file that was replaced or cut is read anew."""
         try:
             with self._path.open("rb") as file:
-                inode, size = (found := os.fstat(file.fileno())).st_ino, found.st_size
-                if inode != self._inode or size < self._offset:
-                    self._inode, self._offset, self._records = inode, 0, []
+                head, size = file.read(_HEAD_BYTES), os.fstat(file.fileno()).st_size
+                if not head.startswith(self._head) or size < self._offset:
+                    self._offset, self._records = 0, []
+                self._head = head
                 file.seek(self._offset or self._start(size))
                 if self._offset == 0 and file.tell():
                     file.readline()  # the rest of a line
@@ -87,7 +90,7 @@ class Run:
         self._reports = JsonLines(self.log_dir / REPORTS[SOLVER], RoundReport, most)
         self._series = probes.PAIR if role == VERIFIER else probes.NODE
         self._probes = JsonLines(self.log_dir / self._series.file, ProbeReport)
-        self._learning: tuple[int, Learning] = 0, learning([], self._series)
+        self._learning: tuple[list[ProbeReport], Learning] = [], learning([], self._series)
         self._batches = JsonLines(self.log_dir / REPORTS[PROPOSER], BatchReport, most)
         self._cases = JsonLines(self.log_dir / REPORTS[VERIFIER], CasesReport, most)
         self._groups = GroupsIndex(self.log_dir)
@@ -113,8 +116,8 @@ class Run:
         without a solver."""
         with self._lock:
             found = self._probes.read()
-            if len(found) != self._learning[0]:
-                self._learning = len(found), learning(found, self._series)
+            if found != self._learning[0]:
+                self._learning = found, learning(found, self._series)
             told = self._learning[1]
         if self.role == VERIFIER:
             batches = self.cases()  # before the first batch only probes tell

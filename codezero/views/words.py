@@ -148,7 +148,7 @@ def _without_updates(
 ) -> list[Obstacle]:
     """Returns the obstacle of rounds or batches of which most made no update, as `what` says."""
     skipped = [one.skipped for one in recent if one.skipped is not None]
-    if len(skipped) * 2 <= len(recent):
+    if len(recent) < FEW or len(skipped) * 2 <= len(recent):
         return []
     reason, count = Counter(skipped).most_common(1)[0]
     told = f"{len(skipped)} of the last {len(recent)} {what}, {count} of them: {reason}"

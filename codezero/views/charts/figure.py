@@ -47,8 +47,8 @@ def line_chart(
     frame = _Frame(min(x), max(x), ticks(min(values), max(values)))
     drawn = [_line(frame, number, name, points) for number, (name, points) in enumerate(lines.items())]
     legend = [
-        (name, _last([value for _, value in points]), f'<path {svg.stroke(number)} d="M0 6H28"/>')
-        for number, (name, points) in enumerate(lines.items())
+        (name, _last([known(value) for value in series[name]]), f'<path {svg.stroke(number)} d="M0 6H28"/>')
+        for number, name in enumerate(lines)
     ]
     return _figure(words, frame, drawn, legend, _table(words, x, series))
 

@@ -199,7 +199,10 @@ def proposer_charts(batches: Sequence[BatchReport], prefix: str = "") -> list[st
         ),
         draw.bars(
             "Problems: published and rejected",
-            {"published": [float(batch.num_valid) for batch in batches], **parts(batch.rejected for batch in batches)},
+            {
+                "published": [float(batch.num_valid) for batch in batches],
+                **parts((batch.rejected for batch in batches), MAX_PARTS - 1),
+            },
             "Those that failed the checks, by reason.",
         ),
         draw.line(
@@ -298,17 +301,19 @@ def smoothed(name: str, values: Sequence[float | None]) -> dict[str, Sequence[fl
     return {f"{name}, mean of {window}": running_mean(values, window)}
 
 
-def parts(mappings: Iterable[Mapping[str, float]]) -> dict[str, list[float | None]]:
-    """Returns a column for each name; of more than MAX_PARTS the largest first, and the sum of the others last."""
+def parts(mappings: Iterable[Mapping[str, float]], most: int = MAX_PARTS) -> dict[str, list[float | None]]:
+    """Returns a column for each name, with 0 where a row has others only and None where it has none; of more than `most`
+    names the largest first, and the sum of the others last."""
     rows = list(mappings)
     sums: Counter[str] = Counter()
     for row in rows:
         for name, value in row.items():
             if name in sums or len(sums) < MAX_NAMES:
                 sums[name] += abs(value)  # type: ignore[assignment]
-    if len(sums) <= MAX_PARTS:
-        return {name: [row.get(name) for row in rows] for name in sums}
-    kept = [name for name, _ in sums.most_common(MAX_PARTS - 1) if name != OTHER]
-    columns: dict[str, list[float | None]] = {name: [row.get(name) for row in rows] for name in kept}
-    columns[OTHER] = [sum(value for name, value in row.items() if name not in columns) for row in rows]
+    kept = list(sums) if len(sums) <= most else [name for name, _ in sums.most_common(most - 1) if name != OTHER]
+    columns: dict[str, list[float | None]] = {
+        name: [row.get(name, 0.0) if row else None for row in rows] for name in kept
+    }
+    if len(sums) > most:
+        columns[OTHER] = [sum(value for name, value in row.items() if name not in columns) for row in rows]
     return columns

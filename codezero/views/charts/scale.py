@@ -50,7 +50,7 @@ def known(value: float | None) -> float | None:
 def ticks(low: float, high: float, most: int = 6, whole: bool = False) -> list[float]:
     """Returns at most about `most` round numbers (1, 2 or 5 times a power of ten apart) from at or below `low` to at or
     above `high`; only whole ones if `whole`."""
-    if not high > low:
+    if high - low <= 1e-12 * max(abs(low), abs(high)):  # also values that differ in their last bits only
         pad = abs(low) / 2 or 1.0
         low, high = low - (0.0 if whole else pad), high + (1.0 if whole else pad)
     rough = (high - low) / max(1, most - 1)

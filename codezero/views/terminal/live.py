@@ -14,7 +14,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TextIO
 
-from codezero.views.terminal.page import ViewOptions, lines
+from codezero.views.terminal.page import ViewOptions, lines, most_up
 from codezero.views.terminal.screen import Screen, in_foreground
 from codezero.views.terminal.snapshot import Snapshot
 
@@ -40,8 +40,9 @@ def can_show(stream: TextIO) -> bool:
     return utf8 and in_foreground(stream.fileno())
 
 
-def pressed(choice: ViewOptions, key: str, page: int, nodes: int) -> ViewOptions:
-    """Returns the options after a key other than quit, suspend and redraw."""
+def pressed(choice: ViewOptions, key: str, page: int, nodes: int, most: int) -> ViewOptions:
+    """Returns the options after a key other than quit, suspend and redraw; the log scrolls back by at most `most`
+    lines."""
     choice = replace(choice, notice=choice.notice.replace(_NOT_HERE, ""))
     if key == "log":
         return replace(choice, log=not choice.log, help=False, up=0)
@@ -49,7 +50,7 @@ def pressed(choice: ViewOptions, key: str, page: int, nodes: int) -> ViewOptions
         return replace(choice, help=not choice.help)
     step = {**_JUMP, "page up": page, "page down": -page, "home": _FAR, "end": -_FAR}.get(key, 0)
     if choice.log:
-        return replace(choice, up=max(0, choice.up + step))
+        return replace(choice, up=min(max(0, choice.up + step), most))
     return replace(choice, chosen=min(max(0, choice.chosen - step), nodes - 1))
 
 
@@ -121,7 +122,9 @@ class View:
             elif key == "redraw":
                 self._screen.redraw()
             else:
-                self._choice = pressed(self._choice, key, max(size.lines - 2, 1), len(snapshots))
+                shown = snapshots[min(self._choice.chosen, len(snapshots) - 1)]
+                most = most_up(shown, size.columns, size.lines) if self._choice.log else 0
+                self._choice = pressed(self._choice, key, max(size.lines - 2, 1), len(snapshots), most)
         now_s = time.monotonic()
         if now_s - self._drawn_whole_at_s > _WHOLE_S:
             self._screen.redraw()

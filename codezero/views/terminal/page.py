@@ -108,14 +108,22 @@ def _messages(snapshot: Snapshot, width: int, room: int) -> list[Text]:
 
 def _log(snapshot: Snapshot, width: int, room: int, up: int) -> list[Text]:
     """Returns at most `room` lines of messages at full length, the newest at the bottom."""
-    found: list[Text] = []
-    for message in snapshot.messages:
-        line = _message(message)
-        pieces = wrapped(line.plain, width)
-        style = BAD if message.warns else ""
-        found += [Text(piece, style) for piece in pieces]
+    found = _wrapped(snapshot, width)
     end = max(len(found) - up, min(room, len(found)))
     return found[max(0, end - room) : end]
+
+
+def most_up(snapshot: Snapshot, width: int, height: int) -> int:
+    """Returns by how many lines the log can be scrolled back on a screen of this size."""
+    return max(len(_wrapped(snapshot, width)) - max(height - 1, 0), 0)
+
+
+def _wrapped(snapshot: Snapshot, width: int) -> list[Text]:
+    found: list[Text] = []
+    for message in snapshot.messages:
+        style = BAD if message.warns else ""
+        found += [Text(piece, style) for piece in wrapped(_message(message).plain, width)]
+    return found
 
 
 def _message(message: Message) -> Text:

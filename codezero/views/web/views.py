@@ -66,10 +66,10 @@ def node_rows(source: WatchedFolders) -> list[dict[str, object]]:
 def overview(node: Run | None) -> dict[str, object]:
     if node is None:
         return {}
-    status = node.status()
+    status, pid = node.status(), node.pid()
     content: dict[str, object] = {
         "status": status,
-        "presence": words.presence(status, node.pid(), time.time()),
+        "presence": words.presence(status, pid, time.time()),
         "last": None,
         "learning": node.learning(),
     }
@@ -79,7 +79,7 @@ def overview(node: Run | None) -> dict[str, object]:
         content |= {
             "last": reports[-1] if reports else None,
             "num_done": len(reports),
-            "obstacles": words.obstacles(reports, status),
+            "obstacles": words.obstacles(reports, status if pid is not None else None),
             "sparks": [
                 *_probe_spark(node.learning()),
                 ("reward", rewards[-1] if rewards else None, _spark(rewards, "reward")),
@@ -122,7 +122,7 @@ def charts(node: Run | None) -> dict[str, object]:
     done: Sequence[object] = reports if node.solves else cases if node.role == VERIFIER else batches
     drawn = node.made(
         "charts",
-        (len(done), done[-1:], size, len(passes)),
+        (len(done), done[-1:], size, passes),
         lambda: charts_of(node.role, reports, batches, cases, passes, size),
     )
     return {"charts": [Markup(chart) for chart in drawn], "num_done": len(done)}

@@ -88,6 +88,15 @@ def test_a_node_that_an_outage_ends_has_an_exit_code_of_its_own(capsys, monkeypa
     assert capsys.readouterr().err == f"error: {error}\n"
 
 
+@pytest.mark.parametrize(("command", "code"), [("run", 0), ("doctor", 130)])
+def test_what_the_user_stops_is_done_only_if_it_runs_until_it_is_stopped(command, code, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("codezero.config.load.load_config", interrupted)
+    assert main([command]) == code
+
+
 def test_show_config_prints_the_result_with_rounds_from_the_flag(capsys):
     assert main(["run", "--rounds", "3", "--show-config", "preset=local"]) == 0
     assert "rounds: 3\n" in capsys.readouterr().out

@@ -265,7 +265,7 @@ def test_a_huge_sparse_log_costs_nothing(tmp_path):
     case, log = hostile(tmp_path)
     with log.open("wb") as file:
         file.truncate(1 << 30)
-    assert left_out(case) == {"logs/swarm.log": "it is binary"}
+    assert left_out(case) == {"logs/swarm.log": "it has zeros only"}
     with log.open("ab") as file:
         file.write(b"x\n" * 600_000)
     found = bundle.collect(case, []).files["logs/swarm.log"]
@@ -285,13 +285,13 @@ def test_files_that_are_none_or_not_what_they_should_be(tmp_path):
     case, log = hostile(tmp_path)
     os.mkfifo(log)
     (case.log_dir / "yarn.log").mkdir()
-    (case.log_dir / "rounds.jsonl").write_bytes(b"\x00\x01")
     (case.state_dir / "settings.json").write_text("x" * 200_000)
+    (case.state_dir / "status.json").write_bytes(b"\x00\x01")
     (case.state_dir / "outbox.sqlite").write_text("no database")
     found = left_out(case)
     assert found["logs/swarm.log"] == "it is not a plain file"
     assert found["logs/yarn.log"] == "it is not a plain file"
-    assert found["logs/rounds.jsonl"] == "it is binary"
+    assert found["state/status.json"] == "it is binary"
     assert found["state/settings.json"].startswith("it has 200000 bytes")
     assert found["outbox.json"].startswith("cannot read the outbox")
 

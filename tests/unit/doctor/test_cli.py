@@ -133,6 +133,21 @@ def test_a_state_folder_brings_its_logs_and_key_with_it(monkeypatch, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     assert main(["doctor", "--state-dir", str(home / "state")]) == 0
     assert seen[2].log_dir.resolve() == tmp_path / "elsewhere"
+    note_start(home / "state", ["state_dir=state", "swarm.identity_path=node2.pem", "tracking.log_dir=moved"])
+    assert main(["doctor", "--state-dir", str(home / "state")]) == 0
+    assert seen[3].log_dir.resolve() == tmp_path / "elsewhere"
+    assert seen[3].config.swarm.identity_path == "node2.pem"
+
+
+def test_a_folder_of_a_proposer_alone_brings_the_proposers_logs(monkeypatch, tmp_path):
+    seen = examined(monkeypatch)
+    folder, logs = tmp_path / "state" / "proposer", tmp_path / "elsewhere"
+    folder.mkdir(parents=True)
+    logs.mkdir()
+    with StatusFile(folder, new_status("proposer", folder, logs)):
+        pass
+    assert main(["doctor", "--state-dir", str(tmp_path / "state")]) == 0
+    assert seen[0].log_dir.resolve() == logs
 
 
 def test_a_bundle_is_told_of_and_one_that_cannot_be_written_is_an_error(monkeypatch, capsys, tmp_path):

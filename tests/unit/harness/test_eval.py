@@ -335,6 +335,8 @@ def test_hostile_lines_are_left_out_and_counted(tmp_path, capsys):
         (["--score", "EMPTY"], "0 bytes"),
         (["--score", "EMPTY", "--checkpoint", "gone"], "--score executes stored solutions: leave out --checkpoint"),
         (["--score", "EMPTY", "--best-of", "2"], "leave out --best-of"),
+        (["--score", "EMPTY", "--seed", "2"], "leave out --seed"),
+        (["--score", "STORED", "--k", "1,2"], "--k 2 needs as many solutions a problem, and one has 1"),
         (["--dataset", "mbpp"], "or give the problems in a file, with --path"),
     ],
 )
@@ -342,7 +344,9 @@ def test_every_mistake_is_one_line(arguments, message, problems, tmp_path, monke
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     (tmp_path / "empty.jsonl").write_text("")
-    arguments = [{"FILE": str(problems), "EMPTY": "empty.jsonl"}.get(argument, argument) for argument in arguments]
+    stored(tmp_path / "stored.jsonl", GOOD)
+    files = {"FILE": str(problems), "EMPTY": "empty.jsonl", "STORED": "stored.jsonl"}
+    arguments = [files.get(argument, argument) for argument in arguments]
     assert message in error_of(capsys, *arguments)
 
 

@@ -58,6 +58,11 @@ def test_a_model_that_solves_more_learns_and_the_numbers_are_told():
     assert found.text.endswith("]; greedy 25.0 % and 75.0 %.")
 
 
+def test_passes_that_ended_after_one_round_are_told_by_it():
+    reports = [dataclasses.replace(one, round=min(one.round, 10)) for one in passes(0.25, 0.25, 0.75)]
+    assert " were right at the start and 75.0 % after round 10, " in learning(reports).text
+
+
 def test_a_fall_from_the_best_is_told_with_its_round():
     found = learning(passes(0.25, 1.0, 1.0, 1.0, 0.5, 0.5, 0.5))
     assert found.direction is Direction.FALLING
@@ -114,6 +119,16 @@ def test_a_node_and_a_pair_that_share_a_folder_of_logs_have_probes_of_their_own(
     assert (node.learning().direction, pair.learning().direction) == (Direction.LEVEL, Direction.RISING)
     append(tmp_path / "logs" / "cases.jsonl", test_cases.report(2))
     assert pair.learning() is None  # a test writer without a solver, whatever an earlier one has left
+
+
+def test_probes_that_were_replaced_are_judged_anew(tmp_path):
+    verifier(tmp_path)
+    write(tmp_path / "logs", passes(0.0, 1.0, 1.0), PAIR)
+    (pair,) = find_runs(tmp_path / "state")
+    assert pair.learning().direction is Direction.RISING
+    (tmp_path / "logs" / PAIR.file).unlink()
+    write(tmp_path / "logs", passes(1.0, 0.0, 0.0), PAIR)
+    assert pair.learning().direction is Direction.FALLING
 
 
 def test_the_first_probes_of_a_pair_are_shown_before_its_first_batch(tmp_path):

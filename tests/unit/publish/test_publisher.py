@@ -243,6 +243,16 @@ def test_a_state_begun_anew_or_a_clock_set_back_does_not_silence_it(rig):
     assert swarm.pushed == [50, 1, 2]
 
 
+def test_a_clock_set_back_does_not_prolong_the_pause_after_a_failed_push(rig):
+    swarm = rig(UploadResult(repo="alice/tiny", status=400), every_rounds=1)
+    swarm.play(1)
+    swarm.play(2)
+    assert swarm.pushed == [1]  # the one that was refused
+    swarm.now -= 24 * HOUR
+    swarm.play(3)
+    assert swarm.pushed == [1, 3]
+
+
 def test_a_card_tells_of_rounds_that_were_saved_with_a_later_one_and_of_no_later_ones(rig):
     swarm = rig()
     for number in range(1, 5):

@@ -81,6 +81,7 @@ def test_a_healthy_node_has_nothing_in_its_way():
     reports[3] = dataclasses.replace(reports[3], dropped={"unscored": 1})
     assert obstacles(reports, status()) == []
     assert obstacles([], None) == []
+    assert obstacles([round_report(number, skipped="all groups are equal") for number in range(1, 5)], None) == []
 
 
 def test_what_is_in_a_proposers_way():
@@ -93,10 +94,10 @@ def test_what_is_in_a_proposers_way():
 
 
 def test_what_is_in_a_test_writers_way():
-    equal = [test_cases.report(number, skipped="every group has equal rewards") for number in (1, 2, 3)]
-    (found,) = verifier_obstacles([*equal, test_cases.report(4)])
-    assert found.what == "3 of the last 4 batches made no update, 3 of them: every group has equal rewards"
-    assert verifier_obstacles([*equal[:2], test_cases.report(3), test_cases.report(4)]) == []
+    equal = [test_cases.report(number, skipped="every group has equal rewards") for number in range(1, 5)]
+    (found,) = verifier_obstacles([*equal, test_cases.report(5)])
+    assert found.what == "4 of the last 5 batches made no update, 4 of them: every group has equal rewards"
+    assert verifier_obstacles([*equal[:2], *(test_cases.report(number) for number in (3, 4, 5))]) == []
     assert verifier_obstacles([]) == []
 
 
@@ -122,3 +123,8 @@ def test_of_many_parts_the_rarest_come_together():
     assert list(columns) == [*(f"name {number}" for number in range(20, 13, -1)), OTHER]
     assert columns[OTHER] == [sum(range(1, 14)), 5]
     assert columns["name 20"] == [20, 1]
+    assert len(parts(rows, 3)) == 3
+
+
+def test_a_part_that_a_row_has_not_is_zero_there_and_of_an_empty_row_nothing_is_known():
+    assert parts([{"a": 1.0}, {"b": 2.0}, {}]) == {"a": [1.0, 0.0, None], "b": [0.0, 2.0, None]}

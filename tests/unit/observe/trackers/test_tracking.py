@@ -66,7 +66,9 @@ def test_a_state_folder_that_keeps_no_run_id_is_warned_of(tmp_path, caplog):
 
 
 def test_what_a_run_shows_of_the_settings_is_how_it_learns_and_nothing_else():
-    config = load_config(["preset=local", "state_dir=/home/someone/state", "swarm.identity_path=/home/someone/k.pem"])
+    paths = ("state_dir=/home/someone/state", "swarm.identity_path=/home/someone/k.pem")
+    remote = ("rollout.engine=remote", "rollout.servers=[/home/someone/rollout-server.yaml]")
+    config = load_config(["preset=local", *paths, *remote])
     shown = json.dumps(learning_settings(config))
     assert '"learning_rate"' in shown
     assert "someone" not in shown

@@ -64,6 +64,15 @@ def test_many_bars_are_means_over_a_few_and_say_so():
     assert "Each bar is the mean of about 100 rounds." in html
 
 
+def test_the_latest_value_is_that_of_the_last_round_also_of_many():
+    values = [*([3.0] * 1000), 1.0, 5.0, 2.0, 3.0, 4.0]
+    assert "Latest values: a 4." in line_chart("t", range(len(values)), {"a": values})
+
+
+def test_values_that_differ_in_their_last_bits_only_are_drawn():
+    assert len(drawn(parsed(line_chart("t", [1, 2], {"a": [1.0, 1 - 2**-53]})))) == 1
+
+
 def test_30_000_rounds_make_a_chart_of_a_bounded_size():
     noise = [(number * 7919 % 1000) / 1000 for number in range(30_000)]
     assert len(line_chart("t", range(30_000), dict.fromkeys("abcd", noise))) < 60_000

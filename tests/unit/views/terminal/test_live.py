@@ -15,23 +15,23 @@ from codezero.views.terminal.screen import _named
 def test_keys_choose_a_node_and_stop_at_the_ends():
     choice = ViewOptions()
     for key, chosen in (("up", 0), ("down", 1), ("down", 2), ("down", 2), ("home", 0), ("end", 2), ("page up", 0)):
-        choice = pressed(choice, key, 20, 3)
+        choice = pressed(choice, key, 20, 3, 0)
         assert choice.chosen == chosen, key
 
 
 def test_in_the_log_keys_scroll_and_l_goes_back_to_the_newest():
-    choice = pressed(ViewOptions(chosen=1, help=True), "log", 20, 3)
+    choice = pressed(ViewOptions(chosen=1, help=True), "log", 20, 3, 0)
     assert (choice.log, choice.help, choice.up) == (True, False, 0)
-    for key, up in (("up", 1), ("page up", 21), ("down", 20), ("page down", 0), ("down", 0)):
-        choice = pressed(choice, key, 20, 3)
+    for key, up in (("up", 1), ("page up", 21), ("down", 20), ("page down", 0), ("down", 0), ("home", 30), ("up", 30)):
+        choice = pressed(choice, key, 20, 3, 30)
         assert (choice.up, choice.chosen) == (up, 1), key
-    choice = pressed(pressed(choice, "home", 20, 3), "log", 20, 3)
+    choice = pressed(choice, "log", 20, 3, 30)
     assert (choice.log, choice.up) == (False, 0)
 
 
 def test_help_comes_and_goes():
-    assert pressed(ViewOptions(), "help", 20, 1).help
-    assert not pressed(ViewOptions(help=True), "help", 20, 1).help
+    assert pressed(ViewOptions(), "help", 20, 1, 0).help
+    assert not pressed(ViewOptions(help=True), "help", 20, 1, 0).help
 
 
 def test_bytes_of_a_terminal_become_names_and_what_means_nothing_is_left_out():
@@ -91,5 +91,5 @@ def test_a_console_that_held_nothing_back_says_nothing_more():
 
 
 def test_a_key_takes_the_notice_away_that_ctrl_z_left_and_no_other():
-    assert pressed(ViewOptions(notice="cannot be suspended here"), "help", 20, 1).notice == ""
-    assert pressed(ViewOptions(notice="stopping: finished rounds are saved"), "help", 20, 1).notice != ""
+    assert pressed(ViewOptions(notice="cannot be suspended here"), "help", 20, 1, 0).notice == ""
+    assert pressed(ViewOptions(notice="stopping: finished rounds are saved"), "help", 20, 1, 0).notice != ""
