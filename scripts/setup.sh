@@ -64,11 +64,13 @@ only_retries() {
   done
 }
 
-# Prints the torch to install. The default one of Linux brings gigabytes of CUDA; a machine without an NVIDIA GPU gets the
+# Prints the torch to install: the one asked for here or at an earlier start, else the default. The default one of Linux brings gigabytes of CUDA; a machine without an NVIDIA GPU gets the
 # CPU build instead, unless it has the other one already, which needs no GPU.
 wanted_torch() {
   if [ -n "${TORCH:-}" ]; then
     printf '%s\n' "$TORCH"
+  elif [ -s .venv/torch ]; then
+    cat .venv/torch
   elif [ "$(uname -s)" != Linux ] || grep -qsF "$TORCH_WITH_CUDA" .venv/installed ||
     { ! wants_cpu_only && has_nvidia_gpu; }; then
     printf '%s\n' "$TORCH_WITH_CUDA"
@@ -86,14 +88,36 @@ install_torch() {
     "or choose yourself with TORCH=torch"
 }
 
+# Keeps other starts from installing here meanwhile, until `leave_alone`. What a process that was killed has left is removed.
+install_alone() {
+  local other
+  until ln -s $$ .setting-up 2>/dev/null; do
+    other=$(readlink .setting-up) || fail "cannot write in $PWD: give yourself the right to, or free disk"
+    if kill -0 "$other" 2>/dev/null; then
+      fail "process $other is setting up .venv: wait for it and start again, or remove .setting-up if it is another program"
+    fi
+    rm -f .setting-up
+  done
+  trap 'rm -f .setting-up' EXIT
+  # pip ends at a Ctrl-C with an exit code of its own, after which this script would go on.
+  trap 'echo "stopped; the same command goes on where it was" >&2; exit 130' INT TERM HUP
+}
+
+leave_alone() {
+  trap - EXIT INT TERM HUP
+  rm -f .setting-up
+}
+
 # set_up_venv [EXTRA]: makes .venv and installs the package, unless the same was installed before.
 set_up_venv() {
   local extra=${1:-} python stamp torch
   torch=$(wanted_torch)
   stamp="$(cat pyproject.toml scripts/constraints.txt | cksum) $PWD $torch"
-  if [ -x .venv/bin/codezero ] && [ "$(cat ".venv/installed${extra:+-$extra}" 2>/dev/null)" = "$stamp" ]; then
+  if [ "$(cat ".venv/installed${extra:+-$extra}" 2>/dev/null)" = "$stamp" ] &&
+    .venv/bin/python -c 'import codezero' 2>/dev/null; then # which a new Python of the system ends
     return
   fi
+  install_alone
   if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
     # One that somebody else has made, such as uv, which leaves pip out, is not deleted.
     [ ! -e .venv ] || [ -e .venv/installed ] || [ -e .venv/made-by-setup ] ||
@@ -101,7 +125,8 @@ set_up_venv() {
     python=$(find_python)
     echo "setting up .venv with $("$python" -V); this happens once" >&2
     rm -rf .venv
-    mkdir .venv && touch .venv/made-by-setup
+    mkdir .venv
+    touch .venv/made-by-setup
     "$python" -m venv .venv || fail "$python cannot make a virtual environment: install its venv package (python3-venv)"
   fi
   echo "installing packages: 0.5 GB to download (3 GB with CUDA), a few minutes, at 1 MB/s twelve" >&2
@@ -113,9 +138,11 @@ set_up_venv() {
   pip_install --constraint scripts/constraints.txt --editable ".${extra:+[$extra]}" >&2 ||
     fail "installation failed, see the messages above (a download that broke off may be told as a wrong hash): check the" \
       "connection and start the same command again, which goes on with what pip has kept"
+  [ -z "${TORCH:-}" ] || printf '%s\n' "$TORCH" >.venv/torch
   rm -f .venv/installed .venv/installed-*
   printf '%s' "$stamp" >.venv/installed
   [ -z "$extra" ] || printf '%s' "$stamp" >".venv/installed-$extra"
+  leave_alone
 }
 
 # set_up_anvil: gets anvil from npm for the tests, which look for it there; without it those on a chain are skipped.

@@ -19,7 +19,7 @@ START = "./run_rl_swarm.sh" if ROOT else "codezero start"
 COMMAND = ".venv/bin/codezero" if ROOT else "codezero"
 """The command line, as messages tell the user to give it."""
 INSTALL_AGAIN = (
-    "remove .venv/installed and start ./run_rl_swarm.sh, which installs what was tried"
+    "remove .venv and start ./run_rl_swarm.sh, which installs what was tried"
     if ROOT
     else f"install codezero again in a new virtual environment, with --constraint {CONSTRAINTS}"
 )
