@@ -56,7 +56,8 @@ pip_install() {
     done
 }
 
-# Shows what pip says of an index or host that does not answer, and nothing else of its errors.
+# Shows what pip says of an index or host that does not answer, and nothing else of its errors. What it reads from is a
+# subshell, since a trap that runs in a function with redirected output has that too.
 only_retries() {
   local line
   while IFS= read -r line; do
@@ -81,7 +82,7 @@ wanted_torch() {
 
 install_torch() {
   case "$1" in
-    *+cpu) pip_install "$1" 2> >(only_retries) || pip_install "$1" --index-url "$TORCH_CPU_INDEX" ;;
+    *+cpu) (pip_install "$1") 2> >(only_retries) || pip_install "$1" --index-url "$TORCH_CPU_INDEX" ;;
     *) pip_install "$1" ;;
   esac || fail "cannot get $1 for $(.venv/bin/python -V): check the connection (the CPU build is at $TORCH_CPU_INDEX)" \
     "and start the same command again; if there is none for this Python, remove .venv and try another with PYTHON=...," \
@@ -133,7 +134,7 @@ set_up_venv() {
   [ -n "$extra" ] || echo "then 0.5 GB of weights are fetched and prepared; the first round ends five to fifteen" \
     "minutes after that, and is told here" >&2
   # The pip that Python brings tells a download that broke off as packages that somebody tampered with; this one resumes it.
-  pip_install 'pip>=25.2,<27' 2> >(only_retries) >/dev/null || true
+  (pip_install 'pip>=25.2,<27') 2> >(only_retries) >/dev/null || true
   install_torch "$torch" >&2
   pip_install --constraint scripts/constraints.txt --editable ".${extra:+[$extra]}" >&2 ||
     fail "installation failed, see the messages above (a download that broke off may be told as a wrong hash): check the" \

@@ -1,11 +1,14 @@
 """scripts/setup.sh with a stand-in for the virtual environment's Python, whose pip prints what is wanted."""
 
+import os
 import subprocess
 
 import pytest
 from packaging.specifiers import SpecifierSet
 
+from tests.processes import wait_until
 from tests.unit.launch.stand_in import ROOT
+from tests.unit.launch.tty import Tty
 
 PIP = """\
 #!/bin/bash
@@ -77,6 +80,68 @@ def test_a_virtual_environment_without_pip_that_somebody_else_made_is_kept(tmp_p
     ended = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert (ended.returncode, (tmp_path / ".venv" / "lib").is_dir()) == (1, True)
     assert ".venv is another program's and has no pip: move it away" in ended.stderr
+
+
+def folder_with(tmp_path, python):
+    """A checkout whose .venv has this program as its Python."""
+    for name in ("pyproject.toml", "scripts/constraints.txt", ".venv/made-by-setup", ".venv/bin/python"):
+        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
+        (tmp_path / name).write_text("")
+    (tmp_path / ".venv/bin/python").write_text(f"#!/bin/bash\n{python}\n")
+    (tmp_path / ".venv/bin/python").chmod(0o755)
+    return tmp_path
+
+
+SET_UP = f"set -euo pipefail; source {ROOT}/scripts/setup.sh; CPU_ONLY=1 set_up_venv; echo done"
+NO_CODEZERO = '[ "$*" != "-c import codezero" ] || exit 1'
+
+
+def test_a_ctrl_c_ends_it_although_pip_has_an_exit_code_of_its_own(tmp_path):
+    pip = """[ "$3" != install ] || { echo >>started; trap 'kill $!; exit 1' INT; sleep 60 & wait; }"""
+    folder = folder_with(tmp_path, f"{NO_CODEZERO}\n{pip}")
+    tty = Tty(["bash", "-c", SET_UP], cwd=folder, env=dict(os.environ))
+    wait_until(lambda: (folder / "started").exists())
+    tty.type("\x03")
+    tty.expect("stopped; the same command goes on where it was")
+    assert tty.wait() == 130
+    tty.close()
+    assert (folder / "started").read_text() == "\n"
+    assert not (folder / ".setting-up").is_symlink()
+
+
+def test_of_two_starts_one_sets_up_and_what_a_killed_one_left_holds_nobody(tmp_path):
+    folder = folder_with(tmp_path, NO_CODEZERO)
+    (folder / ".setting-up").symlink_to(str(os.getpid()))
+    ended = subprocess.run(["bash", "-c", SET_UP], cwd=folder, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 1
+    assert f"process {os.getpid()} is setting up .venv: wait for it and start again" in ended.stderr
+    (folder / ".setting-up").unlink()
+    (folder / ".setting-up").symlink_to("99999999")
+    ended = subprocess.run(["bash", "-c", SET_UP], cwd=folder, capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout) == (0, "done\n")
+    assert not (folder / ".setting-up").is_symlink()
+
+
+def test_a_torch_of_ones_own_stays_until_another_is_asked_for(tmp_path):
+    folder = folder_with(tmp_path, 'echo "$*" >>asked.txt')
+    for given in ("TORCH=torch==2.9", "TORCH=", "TORCH=torch==2.10", "TORCH="):
+        (folder / "asked.txt").write_text("")
+        subprocess.run(["bash", "-c", f"{given}; {SET_UP}"], cwd=folder, capture_output=True, timeout=60, check=True)
+        installs = [line for line in (folder / "asked.txt").read_text().splitlines() if " torch" in line]
+        assert [line.split()[-1] for line in installs] == [given.removeprefix("TORCH=")] * (given != "TORCH=")
+
+
+def test_an_environment_whose_python_is_gone_is_made_anew(tmp_path):
+    folder = folder_with(tmp_path, "true")
+    subprocess.run(["bash", "-c", SET_UP], cwd=folder, check=True, timeout=60)
+    (folder / ".venv/bin/python").unlink()
+    made = 'mkdir -p .venv/bin; printf "#!/bin/bash\\n" >.venv/bin/python; chmod +x .venv/bin/python'
+    (folder / "python").write_text(f'#!/bin/bash\n[ "$1" != -m ] || {{ {made}; }}\n')
+    (folder / "python").chmod(0o755)
+    shell = f"export PYTHON=$PWD/python; {SET_UP}"
+    ended = subprocess.run(["bash", "-c", shell], cwd=folder, capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout.splitlines()[-1]) == (0, "done")
+    assert "setting up .venv" in ended.stderr
 
 
 GPUS = "for gpu in 0 1 2 3 4 5 6 7; do printf 'GPU %s: NVIDIA H100\\n' $gpu; sleep 0.05; done"
