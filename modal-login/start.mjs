@@ -1,4 +1,4 @@
-// Starts the built app. HOST and PORT say where (127.0.0.1, 3000); other settings are in README.md.
+// Starts the built app. CODEZERO_SIGN_IN_HOST and PORT say where (127.0.0.1, 3000); other settings are in README.md.
 //
 //   node start.mjs            prints, on a terminal, the address that lets a browser in
 //   node start.mjs address    prints another one of the running app
@@ -16,7 +16,7 @@ if (existsSync(file)) {
 
 process.env.DATA_DIR = resolve(root, process.env.DATA_DIR || "temp-data");
 process.env.PORT ||= process.env.CODEZERO_SIGN_IN_PORT || "3000";
-const host = process.env.HOST || "127.0.0.1";
+const host = process.env.CODEZERO_SIGN_IN_HOST || "127.0.0.1"; // some shells and compilers set HOST
 const bracketed = host.includes(":") ? `[${host}]` : host;
 const isHere = ["127.0.0.1", "0.0.0.0", "::"].includes(host);
 // A browser keeps passkeys for names. The token goes to the number: the name may be ::1, where other users can listen.

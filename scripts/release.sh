@@ -13,7 +13,9 @@ version=$(sed -n 's/^__version__ = "\(.*\)"$/\1/p' codezero/__init__.py)
 grep -q "^## \[$version\] - " CHANGELOG.md || fail "CHANGELOG.md has no section of version $version"
 git diff --quiet HEAD || echo "what is not committed is left out" >&2
 
-dist=$PWD/dist python=$(find_python) work=$(mktemp -d)
+python=$(find_python)
+work=$(mktemp -d)
+dist=$PWD/dist
 trap 'rm -rf "$work"' EXIT
 rm -rf "$dist"
 mkdir "$work/source"

@@ -54,10 +54,10 @@ examples:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit code: 0 if done, 1 for an error printed in one line, 70 (`BUG`) for any other,
-    printed with its traceback, 130 (`INTERRUPTED`) if the user stopped it before, 141 (`UNREAD`) if what read its output
-    has ended. A command that runs until it is stopped returns 0 then, and 75 (`OUTAGE`) for an error that may pass by
-    itself."""
+    """Runs one command and returns its exit code: 0 if done, 1 for an error printed in one line, 70 (`BUG`) for any
+    other, printed with its traceback, 130 (`INTERRUPTED`) if the user stopped it before, 141 (`UNREAD`) if what read
+    its output has ended. A command that runs until it is stopped returns 0 then, and 75 (`OUTAGE`) for an error that
+    may pass by itself."""
     parser = _parser()
     options, rest = parser.parse_known_args(arguments)
     # argparse takes one run of positionals only; settings may also follow an option, as in --rounds 3 key=value.

@@ -141,7 +141,7 @@ def _score(options: argparse.Namespace, stack: ExitStack) -> dict[str, Any]:
     rows = rows[: options.limit or None]
     fewest = min(Counter(row["group"] for row in rows).values())
     if max(options.k) > fewest:
-        raise ConfigError(f"--k {max(options.k)} needs as many solutions a problem, and one has {fewest}: give a smaller k")
+        raise ConfigError(f"--k {max(options.k)} needs as many solutions a problem: one has {fewest}, give a smaller k")
     content = hashlib.sha256(options.score.read_bytes()).hexdigest()
     settings = {"score": content, "case_s": options.case_s}
     isolation = _say_isolation()

@@ -119,7 +119,7 @@ class NodeConfig:
     tracking: TrackingConfig = field(default_factory=TrackingConfig)
 
     def __post_init__(self) -> None:
-        require(self.seed >= 0, "seed", self.seed, "use 0 or more")
+        require(0 <= self.seed < 2**63, "seed", self.seed, "use a number from 0 to 2^63 - 1")
         require(self.state_dir != "", "state_dir", "''", "use state, or . for the current folder")
         require(self.save_every_s >= 0, "save_every_s", self.save_every_s, "use 0 to save every round")
         require(self.rounds >= 0, "rounds", self.rounds, "use 0 to run until stopped")

@@ -64,6 +64,8 @@ def load_config(overrides: Sequence[str] = ()) -> NodeConfig:
     assert isinstance(config, NodeConfig)
     for key, value in leaves(config).items():
         require(not isinstance(value, float) or math.isfinite(value), key, value, "use a finite number")
+        if isinstance(value, str) and value.startswith("~") and key != "swarm.name":
+            require(not os.path.expanduser(value).startswith("~"), key, value, "there is no such user: name the folder")
     return config
 
 
@@ -125,16 +127,17 @@ def _check_override(override: str, known: set[str]) -> None:
 
 def _taken_literally(override: str) -> str:
     """Returns the override, its value quoted if Hydra cannot parse it otherwise, such as ~/swarm.sqlite, or if it is a
-    text that Hydra takes for a number or a truth value: `state_dir=2026_11_25` would name the folder 20261125."""
+    text that Hydra takes for a number or a truth value, as `state_dir=2026_11_25` would name the folder 20261125, or
+    for several values, as `state_dir=/data/a,b`."""
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
 
     key, _, value = override.partition("=")
     try:
-        parsed = OverridesParser.create().parse_override(override).value()
+        parsed = OverridesParser.create().parse_override(override)
     except HydraException:
         return f"{key}={swarm_file.quoted(value)}"
-    if isinstance(parsed, int | float) and key in _text_keys():
+    if (parsed.is_sweep_override() or isinstance(parsed.value(), int | float)) and key in _text_keys():
         return f"{key}={swarm_file.quoted(value)}"
     return override
 

@@ -133,7 +133,9 @@ class Anvil:
         program = require_anvil()
         self._folder, self._log = folder, folder.path / "anvil.log"
         try:
-            with self._log.open("wb") as log:
+            with told_as(ChainError, f"cannot write {self._log}"):
+                log = self._log.open("wb")
+            with log:
                 self._process = subprocess.Popen(
                     command_line(program, folder, host, port),
                     stdin=subprocess.DEVNULL,

@@ -48,8 +48,9 @@ def up(options: ChainOptions) -> int:
     Raises CodezeroError: the folder or port is in use or cannot be used, or anvil is missing or ends by itself.
     """
     console, asked = Console(), threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: asked.set())
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has a hang-up
+            signal.signal(number, lambda *_: asked.set())
     with state.locked(options.folder, what="chain folder", holder="chain", setting="--folder") as lock:
         chain = choose(options)
         with run(chain, options, lock, console) as check:

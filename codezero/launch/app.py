@@ -149,8 +149,7 @@ class SignInApp:
         return ConfigError(f"port {self.place.port} is another program's: {_ANOTHER_PORT}")
 
     def _start(self) -> None:
-        self.place.log.parent.mkdir(parents=True, exist_ok=True)
-        with self.place.log.open("ab") as log:
+        with self.place.opened_log() as log:
             self._process = self._build.spawn(self._command, log.fileno())
 
     def _wait_until_ready(self) -> None:

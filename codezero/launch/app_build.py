@@ -59,6 +59,12 @@ class AppPlace:
     def login_dir(self) -> Path:
         return self.folder / "temp-data"
 
+    def opened_log(self) -> IO[bytes]:
+        """Opens the log to add to it. Raises LedgerError."""
+        with told_as(LedgerError, f"cannot write {self.log}", "give another tracking.log_dir"):
+            self.log.parent.mkdir(parents=True, exist_ok=True)
+            return self.log.open("ab")
+
 
 class AppBuild:
     """Builds the app, and starts programs in its folder."""
@@ -89,7 +95,8 @@ class AppBuild:
         if not (_is_installed(folder) and _is_built(folder)):  # in a container it is, and nothing can be written
             with self._alone_in(folder):
                 if not _is_installed(folder):
-                    self._npm(node, "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+                    # With NODE_ENV=production npm would leave out what the app is built with.
+                    self._npm(node, "ci", "--include=dev", "--ignore-scripts", "--no-audit", "--no-fund")
                 if not _is_built(folder):
                     (folder / _BUILDING).touch()
                     self._npm(node, "run", "build")
@@ -115,8 +122,7 @@ class AppBuild:
     def _npm(self, node: NodeJs, *arguments: str) -> None:
         what = {"ci": "installing the packages of", "run": "building"}[arguments[0]]
         self._console.line(f"sign-in: {what} the app; this happens once and takes minutes ({self._place.log})")
-        self._place.log.parent.mkdir(parents=True, exist_ok=True)
-        with self._place.log.open("ab") as log:
+        with self._place.opened_log() as log:
             process = self.spawn([*node.npm, *arguments], log.fileno())
             try:
                 ended = f"exit code {process.wait(BUILD_S)}"
@@ -183,4 +189,4 @@ def _sources(folder: Path) -> list[Path]:
         if path.name in _NOT_SOURCES or path.name.endswith(".tsbuildinfo"):
             continue
         found += [each for each in path.rglob("*") if each.is_file()] if path.is_dir() else [path]
-    return found
+    return [path for path in found if path.name != ".DS_Store"]  # which a Mac's Finder writes at a look

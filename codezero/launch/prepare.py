@@ -8,9 +8,12 @@ is the answer, a `MemoryShare` or an error in JSON.
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import msgspec
 
@@ -37,7 +40,8 @@ def prepare(settings: Sequence[str], choices: Sequence[Programs], environment: M
             assert process.stdout is not None
             lines = process.stdout.read().splitlines()
         except BaseException:
-            process.kill()
+            with suppress(ProcessLookupError, PermissionError):  # it has just ended
+                os.killpg(process.pid, signal.SIGKILL)  # also a pip that fetches weights
             raise
     if process.returncode or not lines:
         raise ModelError(f"preparing the models ended with exit code {process.returncode}: see above, or free memory")

@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
 import webbrowser
 from collections.abc import Mapping
@@ -29,6 +30,7 @@ _POLL_S = 0.5
 _LOOK_S = 5.0
 """Seconds between two requests for the app's health, each of which makes it ask Alchemy."""
 _REMIND_S = 60.0
+_STARTS_S = 5.0
 _MAX_FILE = 1 << 20
 _REDIRECT = "open.html"
 _ORG_ID = re.compile(r"[\x21-\x7e]{1,200}")
@@ -132,6 +134,23 @@ def _open_browser(address: str, redirect: Path, environment: Mapping[str, str]) 
         if on_windows:
             path = subprocess.check_output(["wslpath", "-w", redirect], text=True).strip()
             return subprocess.run(["explorer.exe", path], capture_output=True, check=False).returncode in (0, 1)
-        return webbrowser.open(redirect.absolute().as_uri())
-    except (OSError, subprocess.SubprocessError, webbrowser.Error):
+        return _shows(redirect.absolute().as_uri())
+    except (OSError, subprocess.SubprocessError):
         return False
+
+
+def _shows(url: str) -> bool:
+    """Returns whether a browser shows the URL. One that Python does not know is left running in a thread, since it
+    returns only when it is closed."""
+    opened: list[bool] = []
+
+    def open_it() -> None:
+        try:
+            opened.append(webbrowser.open(url))
+        except (OSError, webbrowser.Error):
+            opened.append(False)
+
+    opener = threading.Thread(target=open_it, name="browser", daemon=True)
+    opener.start()
+    opener.join(_STARTS_S)
+    return not opened or opened[0]

@@ -66,7 +66,7 @@ def start(options: StartOptions, environment: Mapping[str, str] = os.environ) ->
     Raises CodezeroError: something is impossible or missing.
     """
     console = LoggedConsole()
-    terminal = Terminal(console)
+    terminal = Terminal(console, interactive=False if options.asked.assume_defaults else None)
     try:
         with _signals_interrupt():
             if not options.show_config:

@@ -47,7 +47,7 @@ def _cuda(required: bool) -> torch.device:
     if not torch.cuda.is_available():
         raise ConfigError(
             "model.device=cuda but torch sees no CUDA device: update the NVIDIA driver, install a CUDA torch, or use "
-            "model.device=auto (in the GPU image CPU_ONLY=1)"
+            "model.device=auto (with several GPUs and in the GPU image CPU_ONLY=1)"
         )
     major, minor = torch.cuda.get_device_capability()
     kernels = torch.cuda.get_arch_list()

@@ -151,8 +151,8 @@ def _told(gain: Gain, passes: Sequence[Pass], num_problems: int, series: ProbeSe
     late = f"in {series.steps} {first} to {last}" if first < last else f"after {series.step} {last}"
     text = (
         f"of solutions to {num_problems} problems it never trains on, {percent(gain.before)} were right "
-        f"{start} and {percent(gain.after)} {late}, {points(change.value)} points [{points(change.low)}, {points(change.high)}]; "
-        f"greedy {percent(passes[0].greedy)} and {percent(greedy)}"
+        f"{start} and {percent(gain.after)} {late}, {points(change.value)} points [{points(change.low)}, "
+        f"{points(change.high)}]; greedy {percent(passes[0].greedy)} and {percent(greedy)}"
     )
     if gain.fall is not None and gain.fall.since > 0:
         fall = gain.fall.change

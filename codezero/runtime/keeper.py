@@ -27,7 +27,7 @@ def main() -> int:
     while process.poll() is None and not select.select([sys.stdin], [], [], LOOK_S)[0]:
         pass
     for number in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(ProcessLookupError):
+        with suppress(ProcessLookupError, PermissionError):  # the latter on a Mac, of those that have just ended
             os.killpg(process.pid, number)
         with suppress(subprocess.TimeoutExpired):
             process.wait(END_S)

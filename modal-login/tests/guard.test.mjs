@@ -231,7 +231,7 @@ test("a wrong setting ends the start with one line that names it", async () => {
 test("`address` says what to do where no app has run, or does not answer", async () => {
   const empty = await startWith({ DATA_DIR: join(app.folder, "nothing") }, "address");
   assert.match(empty.said, /^error: there is no .*nothing.token: start the app first, or set DATA_DIR/);
-  const elsewhere = await startWith({ DATA_DIR: app.data, HOST: "127.0.0.2" }, "address");
+  const elsewhere = await startWith({ DATA_DIR: app.data, CODEZERO_SIGN_IN_HOST: "127.0.0.2" }, "address");
   assert.match(elsewhere.said, /^error: no app of this folder answers at http:\/\/127\.0\.0\.2:/);
 });
 

@@ -302,8 +302,8 @@ def smoothed(name: str, values: Sequence[float | None]) -> dict[str, Sequence[fl
 
 
 def parts(mappings: Iterable[Mapping[str, float]], most: int = MAX_PARTS) -> dict[str, list[float | None]]:
-    """Returns a column for each name, with 0 where a row has others only and None where it has none; of more than `most`
-    names the largest first, and the sum of the others last."""
+    """Returns a column for each name, with 0 where a row has others only and None where it has none; of more than
+    `most` names the largest first, and the sum of the others last."""
     rows = list(mappings)
     sums: Counter[str] = Counter()
     for row in rows:

@@ -336,7 +336,7 @@ def test_hostile_lines_are_left_out_and_counted(tmp_path, capsys):
         (["--score", "EMPTY", "--checkpoint", "gone"], "--score executes stored solutions: leave out --checkpoint"),
         (["--score", "EMPTY", "--best-of", "2"], "leave out --best-of"),
         (["--score", "EMPTY", "--seed", "2"], "leave out --seed"),
-        (["--score", "STORED", "--k", "1,2"], "--k 2 needs as many solutions a problem, and one has 1"),
+        (["--score", "STORED", "--k", "1,2"], "--k 2 needs as many solutions a problem: one has 1, give a smaller k"),
         (["--dataset", "mbpp"], "or give the problems in a file, with --path"),
     ],
 )

@@ -83,7 +83,7 @@ def test_a_first_sign_in_builds_the_app_and_waits_for_the_user_and_then_for_the_
     login.sign_in(ORG_ID)
     thread.join(120)
     assert found == [ORG_ID]
-    assert login.asked() == ["ci --ignore-scripts --no-audit --no-fund", "run build", "start"]
+    assert login.asked() == ["ci --include=dev --ignore-scripts --no-audit --no-fund", "run build", "start"]
     assert f"sign-in: open http://localhost:{login.port}/?ticket={'k' * 43} in a browser" in shown.getvalue()
     assert f"ssh -L {login.port}:localhost:{login.port}" in shown.getvalue()
     assert not is_alive(login.pid())
@@ -97,9 +97,24 @@ def test_a_session_is_resumed_without_a_browser_a_build_or_a_wait(login, monkeyp
     shown = io.StringIO()
     assert run(login, shown) == ORG_ID
     assert shown.getvalue() == f"sign-in: user {ORG_ID} is already signed in\n"
-    assert login.asked() == ["ci --ignore-scripts --no-audit --no-fund", "run build", "start", "start"]
+    assert login.asked() == ["ci --include=dev --ignore-scripts --no-audit --no-fund", "run build", "start", "start"]
     assert not (login.folder / "opened").exists()
     assert (login.folder / "temp-data" / "userApiKey.json").read_bytes() == before
+
+
+def test_a_browser_that_returns_only_when_it_is_closed_is_not_waited_for(login, monkeypatch):
+    monkeypatch.setattr("codezero.launch.session._STARTS_S", 0.2)
+    monkeypatch.setenv("BROWSER", "brave %s")
+    monkeypatch.setattr("webbrowser.open", lambda _: closed.wait(60))
+    shown, closed = Seen(), threading.Event()
+    with sign_in_app(login) as app:
+        thread = threading.Thread(target=lambda: signed_in(app, os.environ, Console(shown)))
+        thread.start()
+        shown.wait_for("waiting for you")
+        login.sign_in(ORG_ID)
+        thread.join(30)
+        assert not thread.is_alive()
+    closed.set()
 
 
 def test_the_ticket_is_in_no_log_and_in_no_programs_arguments(login, monkeypatch):
@@ -129,13 +144,17 @@ def test_newer_sources_are_built_again_and_a_newer_lock_file_installed_again(log
     login.sign_in(ORG_ID)
     run(login)
     later = time.time() + 10
+    (login.folder / "app" / ".DS_Store").touch()  # as a Mac's Finder leaves it
+    os.utime(login.folder / "app" / ".DS_Store", (later, later))
+    run(login)
+    assert login.asked()[3:] == ["start"]
     os.utime(login.folder / "app" / "page.tsx", (later, later))
     run(login)
-    assert login.asked()[3:] == ["run build", "start"]
+    assert login.asked()[4:] == ["run build", "start"]
     os.utime(login.folder / "package-lock.json", (later, later))
     (login.folder.parent / "npm.log").unlink()
     run(login)
-    assert login.asked() == ["ci --ignore-scripts --no-audit --no-fund", "run build", "start"]
+    assert login.asked() == ["ci --include=dev --ignore-scripts --no-audit --no-fund", "run build", "start"]
 
 
 def test_a_build_that_was_cut_short_is_made_again(login):
