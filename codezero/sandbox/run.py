@@ -165,15 +165,17 @@ class _Runs:
             "may_be_unconfined": may_be_unconfined,
             "stop_at_failure": 0 < limits.stop_at_failure_from <= suite.num_cases,
         }
-        box = tempfile.mkdtemp(prefix="codezero-sandbox-")
+        box = None
         try:
+            box = tempfile.mkdtemp(prefix="codezero-sandbox-")
             with _file_of(job) as job_file, _file_of(statements, *examples) as tests_file:
                 output, complaint = self._converse(box, job_file, tests_file, limits.suite_s + MARGIN_S)
         except OSError as error:
             raise SandboxError(f"the sandbox cannot be started: {error}") from error
         finally:
-            with suppress(RecursionError):
-                shutil.rmtree(box, ignore_errors=True)
+            if box is not None:
+                with suppress(RecursionError):
+                    shutil.rmtree(box, ignore_errors=True)
         lines = _parsed(output)
         if not lines or "confined" not in lines[0]:
             reason = (complaint.strip().splitlines() or ["it said nothing"])[-1]
