@@ -73,8 +73,9 @@ class Isolation:
 
     confined: bool
     """True if it has its own namespaces of processes, network, IPC and, unless it runs as root, users: no signals to
-    other processes and no network. Its file system has the system's libraries and Python, read-only, and one empty
-    folder, which is deleted with it. False only if `UNCONFINED` allows it."""
+    other processes and no network. Keyrings and System V IPC are closed to it. Its file system has the system's
+    libraries and Python, read-only, and one empty folder, which is deleted with it. False only if `UNCONFINED` allows
+    it."""
     own_user: bool
     """True if codezero runs as root, and the sandbox as a user of its own."""
 

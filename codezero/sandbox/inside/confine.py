@@ -1,7 +1,8 @@
 """Confines this process, layer by layer. A layer that the machine does not permit is left out and reported.
 
 In a user and mount namespace the new root is a small tmpfs that has the system's libraries and Python, read-only, and
-one empty folder; the host's other files do not exist there, nor /proc. The last step is a chroot, since the kernel
+one empty folder; the host's other files do not exist there, nor /proc. A filter of system calls closes what the kernel
+keeps beside files. The last step is a chroot, since the kernel
 refuses new user namespaces to processes in one.
 """
 
@@ -105,6 +106,22 @@ def _show(path: str, target: str) -> None:
     kernel.mount("none", target, None, flags | kept)
 
 
+def close_kernel_stores() -> bool:
+    """Leaves the user's keyrings, and closes keys and System V IPC to this process and its children, for good.
+
+    A new user namespace does not hide keys: who has the user's id may link a keyring of his by its number. Memory of
+    System V counts as no process's, so that no rlimit holds for it. Returns False if that is not permitted.
+    """
+    try:
+        with suppress(OSError):  # without keyrings, or with too many, the filter below is all there is
+            kernel.leave_session_keyring()
+        kernel.forbid_new_privileges()
+        kernel.forbid_calls((*kernel.KEY_CALLS, *kernel.SYSTEM_V_CALLS))
+    except OSError:
+        return False
+    return True
+
+
 def own_user() -> int | None:
     """Returns the user id that this sandbox should run as; None without root, or in a container without other users."""
     if os.geteuid() != 0:
@@ -118,8 +135,8 @@ def own_user() -> int | None:
 
 
 def give_up_rights(user: int | None, in_namespaces: bool) -> None:
-    """Changes to the user, and gives up capabilities and new privileges. Raises OSError: root cannot become another
-    user, or that user cannot read Python's own files."""
+    """Changes to the user, and gives up capabilities. Raises OSError: root cannot become another user, or that user
+    cannot read Python's own files."""
     if user is not None:
         os.setgroups([])
         os.setgid(user)
@@ -133,7 +150,6 @@ def give_up_rights(user: int | None, in_namespaces: bool) -> None:
     if kernel.IS_LINUX:
         if in_namespaces:
             kernel.drop_capabilities()
-        kernel.forbid_new_privileges()
         kernel.die_with_parent()
         kernel.forbid_tracing()
 
