@@ -9,6 +9,7 @@ refuses new user namespaces to processes in one.
 from __future__ import annotations
 
 import os
+import re
 import resource
 import signal
 import sys
@@ -27,6 +28,7 @@ MAX_FILES = 2_048
 """The most files in that folder."""
 _SHOWN = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store")
 _DEVICES = ("null", "zero", "full", "random", "urandom")
+_RESTRICTED = kernel.MS_RDONLY | kernel.MS_NOSUID | kernel.MS_NODEV
 _KEPT_MOUNT_FLAGS = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC | kernel.MS_RDONLY
 """Mount flags that a user namespace may not clear; statvfs returns them with the numbers that mount takes."""
 
@@ -95,15 +97,28 @@ def _paths_to_show() -> list[str]:
 
 
 def _show(path: str, target: str) -> None:
-    """Mounts a folder of the host, read-only; a link is copied as a link."""
+    """Mounts a folder of the host, read-only with all that is mounted below it; a link is copied as a link."""
     if os.path.islink(path):
         os.symlink(os.readlink(path), target)
         return
     os.makedirs(target)
     kernel.mount(path, target, None, kernel.MS_BIND | kernel.MS_REC)
-    kept = os.statvfs(target).f_flag & _KEPT_MOUNT_FLAGS
-    flags = kernel.MS_REMOUNT | kernel.MS_BIND | kernel.MS_RDONLY | kernel.MS_NOSUID | kernel.MS_NODEV
-    kernel.mount("none", target, None, flags | kept)
+    try:
+        kernel.restrict_mounts(target, _RESTRICTED)
+    except OSError:  # before Linux 5.12, or a container's rules: one by one
+        for mounted in _mounts_from(target):
+            kept = os.statvfs(mounted).f_flag & _KEPT_MOUNT_FLAGS
+            kernel.mount("none", mounted, None, kernel.MS_REMOUNT | kernel.MS_BIND | _RESTRICTED | kept)
+
+
+def _mounts_from(target: str) -> list[str]:
+    """Returns where something is mounted: `target`, and what is below it. Raises OSError."""
+    target = os.path.realpath(target)
+    with open("/proc/self/mountinfo", "rb") as file:
+        fields = [line.split(b" ")[4] for line in file]
+    # proc(5): the kernel writes space, tab, newline and backslash as three octal digits
+    paths = {os.fsdecode(re.sub(rb"\\([0-7]{3})", lambda found: bytes([int(found[1], 8)]), path)) for path in fields}
+    return [target, *sorted(path for path in paths if path.startswith(target + "/"))]
 
 
 def close_kernel_stores() -> bool:

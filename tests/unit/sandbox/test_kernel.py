@@ -1,4 +1,4 @@
-"""Solutions that try to get at what the kernel itself keeps: keys and memory of System V."""
+"""Solutions that try to get at what the kernel itself keeps: keys, memory of System V, and mounts of the host."""
 
 import json
 import os
@@ -112,6 +112,68 @@ def test_a_call_by_its_number_of_another_architecture_is_closed_too():
 )
 def test_nothing_of_system_v_can_be_made_for_which_no_limit_of_memory_holds(expression):
     assert answer(f"{LIBC}.{expression}") == NOT_PERMITTED
+
+
+# /usr/share stands for a volume that is mounted below a folder that solutions see.
+BELOW_A_SHOWN_FOLDER = """
+enter(kernel.NEWNS)
+kernel.mount("none", "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
+kernel.mount("tmpfs", "/usr/share", "tmpfs", 0, "mode=777")
+os.mkdir("/usr/share/a b")
+kernel.mount("tmpfs", "/usr/share/a b", "tmpfs", 0, "mode=777")
+from tests.unit.sandbox.test_escapes import answer
+paths = ["/usr/share/x", "/usr/share/a b/x"]
+said = [answer(f"open({path!r}, 'w').write('x')") for path in paths]
+flags = [answer(f"os.statvfs({os.path.dirname(path)!r}).f_flag & 7") for path in paths]
+print(json.dumps([said, flags, list(map(os.path.exists, paths))]))
+"""
+
+
+def test_what_is_mounted_below_a_shown_folder_cannot_be_written_either():
+    said, flags, there = in_namespaces(BELOW_A_SHOWN_FOLDER)
+    assert all("Read-only file system" in text for text in said), said
+    assert flags == ["7", "7"]  # ST_RDONLY, ST_NOSUID, ST_NODEV
+    assert there == [False, False]
+
+
+# The sandbox's own step alone, since its processes cannot be patched: with or without the system call of Linux 5.12.
+SHOWN = """
+from codezero.sandbox.inside import confine
+enter(kernel.NEWNS)
+kernel.mount("none", "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
+folder, broken = sys.argv[1:]
+os.mkdir(f"{folder}/host")
+for path in ("host", "host/a b", "host/a b/tab\\tand \\\\040"):
+    os.makedirs(f"{folder}/{path}", exist_ok=True)
+    kernel.mount("tmpfs", f"{folder}/{path}", "tmpfs", kernel.MS_NOEXEC, "mode=777")
+def refuse(*_):
+    raise OSError(38, "as before Linux 5.12")
+mount = kernel.mount
+def mount_but_one(source, target, kind, flags, data=None):
+    if flags & kernel.MS_REMOUNT and target.endswith("a b"):
+        raise OSError(1, "not permitted")
+    mount(source, target, kind, flags, data)
+if broken != "nothing":
+    kernel.restrict_mounts = refuse
+if broken == "one mount":
+    kernel.mount = mount_but_one
+try:
+    confine._show(f"{folder}/host", f"{folder}/box/host")
+except OSError as error:
+    print(json.dumps(str(error)))
+    sys.exit()
+shown = [f"{folder}/box/{path}" for path in ("host", "host/a b", "host/a b/tab\\tand \\\\040")]
+print(json.dumps([os.statvfs(path).f_flag & 15 for path in shown]))
+"""
+
+
+@pytest.mark.parametrize("broken", ["nothing", "the system call"])
+def test_every_mount_below_is_restricted_and_keeps_what_it_forbids(tmp_path, broken):
+    assert in_namespaces(SHOWN, tmp_path, broken) == [15, 15, 15]  # ST_NOEXEC too
+
+
+def test_a_mount_that_stays_writable_is_an_error(tmp_path):
+    assert in_namespaces(SHOWN, tmp_path, "one mount") == "[Errno 1] not permitted"
 
 
 def test_a_call_of_a_processor_that_is_not_known_is_an_error(monkeypatch):
