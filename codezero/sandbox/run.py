@@ -73,8 +73,9 @@ class Isolation:
 
     confined: bool
     """True if it has its own namespaces of processes, network, IPC and, unless it runs as root, users: no signals to
-    other processes and no network. Its file system has the system's libraries and Python, read-only, and one empty
-    folder, which is deleted with it. False only if `UNCONFINED` allows it."""
+    other processes and no network. Keyrings and System V IPC are closed to it. Its file system has the system's
+    libraries and Python, read-only, and one empty folder, which is deleted with it. False only if `UNCONFINED` allows
+    it."""
     own_user: bool
     """True if codezero runs as root, and the sandbox as a user of its own."""
 
@@ -165,15 +166,17 @@ class _Runs:
             "may_be_unconfined": may_be_unconfined,
             "stop_at_failure": 0 < limits.stop_at_failure_from <= suite.num_cases,
         }
-        box = tempfile.mkdtemp(prefix="codezero-sandbox-")
+        box = None
         try:
+            box = tempfile.mkdtemp(prefix="codezero-sandbox-")
             with _file_of(job) as job_file, _file_of(statements, *examples) as tests_file:
                 output, complaint = self._converse(box, job_file, tests_file, limits.suite_s + MARGIN_S)
         except OSError as error:
             raise SandboxError(f"the sandbox cannot be started: {error}") from error
         finally:
-            with suppress(RecursionError):
-                shutil.rmtree(box, ignore_errors=True)
+            if box is not None:
+                with suppress(RecursionError):
+                    shutil.rmtree(box, ignore_errors=True)
         lines = _parsed(output)
         if not lines or "confined" not in lines[0]:
             reason = (complaint.strip().splitlines() or ["it said nothing"])[-1]

@@ -1,13 +1,15 @@
 """Confines this process, layer by layer. A layer that the machine does not permit is left out and reported.
 
 In a user and mount namespace the new root is a small tmpfs that has the system's libraries and Python, read-only, and
-one empty folder; the host's other files do not exist there, nor /proc. The last step is a chroot, since the kernel
+one empty folder; the host's other files do not exist there, nor /proc. A filter of system calls closes what the kernel
+keeps beside files. The last step is a chroot, since the kernel
 refuses new user namespaces to processes in one.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import resource
 import signal
 import sys
@@ -26,6 +28,7 @@ MAX_FILES = 2_048
 """The most files in that folder."""
 _SHOWN = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store")
 _DEVICES = ("null", "zero", "full", "random", "urandom")
+_RESTRICTED = kernel.MS_RDONLY | kernel.MS_NOSUID | kernel.MS_NODEV
 _KEPT_MOUNT_FLAGS = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC | kernel.MS_RDONLY
 """Mount flags that a user namespace may not clear; statvfs returns them with the numbers that mount takes."""
 
@@ -94,15 +97,44 @@ def _paths_to_show() -> list[str]:
 
 
 def _show(path: str, target: str) -> None:
-    """Mounts a folder of the host, read-only; a link is copied as a link."""
+    """Mounts a folder of the host, read-only with all that is mounted below it; a link is copied as a link."""
     if os.path.islink(path):
         os.symlink(os.readlink(path), target)
         return
     os.makedirs(target)
     kernel.mount(path, target, None, kernel.MS_BIND | kernel.MS_REC)
-    kept = os.statvfs(target).f_flag & _KEPT_MOUNT_FLAGS
-    flags = kernel.MS_REMOUNT | kernel.MS_BIND | kernel.MS_RDONLY | kernel.MS_NOSUID | kernel.MS_NODEV
-    kernel.mount("none", target, None, flags | kept)
+    try:
+        kernel.restrict_mounts(target, _RESTRICTED)
+    except OSError:  # before Linux 5.12, or a container's rules: one by one
+        for mounted in _mounts_from(target):
+            kept = os.statvfs(mounted).f_flag & _KEPT_MOUNT_FLAGS
+            kernel.mount("none", mounted, None, kernel.MS_REMOUNT | kernel.MS_BIND | _RESTRICTED | kept)
+
+
+def _mounts_from(target: str) -> list[str]:
+    """Returns where something is mounted: `target`, and what is below it. Raises OSError."""
+    target = os.path.realpath(target)
+    with open("/proc/self/mountinfo", "rb") as file:
+        fields = [line.split(b" ")[4] for line in file]
+    # proc(5): the kernel writes space, tab, newline and backslash as three octal digits
+    paths = {os.fsdecode(re.sub(rb"\\([0-7]{3})", lambda found: bytes([int(found[1], 8)]), path)) for path in fields}
+    return [target, *sorted(path for path in paths if path.startswith(target + "/"))]
+
+
+def close_kernel_stores() -> bool:
+    """Leaves the user's keyrings, and closes keys and System V IPC to this process and its children, for good.
+
+    A new user namespace does not hide keys: who has the user's id may link a keyring of his by its number. Memory of
+    System V counts as no process's, so that no rlimit holds for it. Returns False if that is not permitted.
+    """
+    try:
+        with suppress(OSError):  # without keyrings, or with too many, the filter below is all there is
+            kernel.leave_session_keyring()
+        kernel.forbid_new_privileges()
+        kernel.forbid_calls((*kernel.KEY_CALLS, *kernel.SYSTEM_V_CALLS))
+    except OSError:
+        return False
+    return True
 
 
 def own_user() -> int | None:
@@ -118,8 +150,8 @@ def own_user() -> int | None:
 
 
 def give_up_rights(user: int | None, in_namespaces: bool) -> None:
-    """Changes to the user, and gives up capabilities and new privileges. Raises OSError: root cannot become another
-    user, or that user cannot read Python's own files."""
+    """Changes to the user, and gives up capabilities. Raises OSError: root cannot become another user, or that user
+    cannot read Python's own files."""
     if user is not None:
         os.setgroups([])
         os.setgid(user)
@@ -133,7 +165,6 @@ def give_up_rights(user: int | None, in_namespaces: bool) -> None:
     if kernel.IS_LINUX:
         if in_namespaces:
             kernel.drop_capabilities()
-        kernel.forbid_new_privileges()
         kernel.die_with_parent()
         kernel.forbid_tracing()
 

@@ -50,7 +50,8 @@ def main(box: str, tests: int, results: int, parent: int) -> None:
     if child == 0:
         status = 1
         try:
-            confined = in_namespaces and confine.enter_own_root(box, user)
+            is_closed = kernel.IS_LINUX and confine.close_kernel_stores()
+            confined = in_namespaces and is_closed and confine.enter_own_root(box, user)
             _send(results, {"confined": confined, "own_user": user is not None})
             if confined or job["may_be_unconfined"]:
                 if not confined:

@@ -76,3 +76,7 @@ class TestWithoutNamespaces:
     def test_its_limits_hold_all_the_same(self):
         code = "def f():\n    while True: pass"
         assert locked_down(code, "assert f() == 1", 3.0, CODEZERO_UNCONFINED="1")[1] == ["fail"]
+
+    def test_nor_does_it_get_memory_for_which_no_limit_holds(self):
+        code = "import ctypes\ndef f(): return ctypes.CDLL(None).shmget(0, 4096, 0o1600)"
+        assert locked_down(code, "assert f() == -1", CODEZERO_UNCONFINED="1")[1] == ["pass"]

@@ -1,5 +1,6 @@
 """What a solution's tests come to when nobody means harm."""
 
+import tempfile
 import threading
 
 import pytest
@@ -295,6 +296,12 @@ def test_a_sandbox_that_cannot_start_is_an_error_and_no_verdict(monkeypatch):
     monkeypatch.setattr(run.sys, "executable", "/nowhere/python")
     with pytest.raises(SandboxError, match="cannot be started"):
         run_tests("def f(): return 1", parse_tests("assert f()"))
+
+
+def test_a_missing_temporary_folder_is_an_error_and_no_verdict(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    with pytest.raises(SandboxError, match=r"the sandbox cannot be started: .* No such file or directory: .*gone"):
+        outcomes("def f(): return 1", "assert f() == 1")
 
 
 def test_a_sandbox_that_breaks_down_is_an_error_with_its_last_words(monkeypatch):
