@@ -2,8 +2,7 @@
 
 In a user and mount namespace the new root is a small tmpfs that has the system's libraries and Python, read-only, and
 one empty folder; the host's other files do not exist there, nor /proc. A filter of system calls closes what the kernel
-keeps beside files. The last step is a chroot, since the kernel
-refuses new user namespaces to processes in one.
+keeps beside files. The last step is a chroot, since the kernel refuses new user namespaces to processes in one.
 """
 
 from __future__ import annotations
