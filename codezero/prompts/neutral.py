@@ -32,7 +32,7 @@ _LOOKALIKES = str.maketrans(
 )
 """The Latin letters for Cyrillic and Greek ones that look alike, and for digits and signs that replace letters."""
 
-_TESTS = r"(?:the|of|these|hidden|unit|public|given|provided|assert(?:ion)?)*(?:tests?|cases?|asserts?|assertions?)"
+_TESTS = r"(?:the|of|these|hidden|unit|public|given|provided|assert(?:ion)?){0,8}(?:tests?|cases?|asserts?|assertions?)"
 _JUDGE = r"(?:evaluator|judge|grader|reviewer|assessor|verifier|examiner|scorer|languagemodel|llm)s?"
 _MUST = (
     r"(?:must|should|shall|will|can|needs?to|ha(?:s|ve)to|please|note|answers?|says?|repl(?:y|ies)|responds?|output)"
@@ -40,7 +40,7 @@ _MUST = (
 _SOLUTION = r"(?:solution|code|program|function|implementation|submission|answer|output|result|logic|this|it)"
 _PRAISE = r"(?:correct|right|perfect|valid|verified|flawless|bugfree|optimal|proven|accepted|passing)"
 _SURELY = (
-    r"(?:is|are|was|be|has|been|completely|fully|100|percent|definitely|certainly|provably|perfectly|indeed|very|all)*"
+    r"(?:is|are|was|be|has|been|completely|fully|100|percent|definitely|certainly|provably|perfectly|indeed|very|all){0,8}"
 )
 _YES = r"(?:yes|true|correct|accepted|pass(?:ed)?)"
 
@@ -52,22 +52,22 @@ _CLAIMS: tuple[tuple[str, str], ...] = (
     (
         "gives instructions",
         r"(?:ignore|disregard|forget|override)(?:all|any|the|your|of|previous|prior|above|earlier|"
-        r"system)*(?:instruction|prompt|rule|message|text)",
+        r"system){0,8}(?:instruction|prompt|rule|message|text)",
     ),
     ("imitates a chat", r"imstart|imend|endoftext|startofturn|endofturn|eotid|startheaderid|beginofsentence"),
     (
         "addresses the evaluator",
-        rf"{_JUDGE}(?:the|model|you|ai|,)*{_MUST}|(?:dear|attention|noteto|to)(?:the|ai|llm)*{_JUDGE}",
+        rf"{_JUDGE}(?:the|model|you|ai|,){{0,8}}{_MUST}|(?:dear|attention|noteto|to)(?:the|ai|llm){{0,8}}{_JUDGE}",
     ),
     (
         "asks for an answer",
         rf"(?:answer|reply|respond|say|output|verdict|return|print)(?:s|ed|ing)?(?:with|is|the|oneword|"
-        rf"word|a|only|just|simply|always|must|be|should)*{_YES}",
+        rf"word|a|only|just|simply|always|must|be|should){{0,8}}{_YES}",
     ),
     (
         "claims that tests pass",
         rf"(?:all|every|each|any){_TESTS}(?:have|are|is|was|were|will|do|does|been|successfully|"
-        rf"now|here)*(?:pass|succe|ok|green|satisf|hold|correct|works?)|"
+        rf"now|here){{0,8}}(?:pass|succe|ok|green|satisf|hold|correct|works?)|"
         rf"pass(?:es|ed|ing)?(?:all|every|each|any){_TESTS}|{_TESTS}(?:have|are|is)?pass(?:ed|es)",
     ),
     (
@@ -78,7 +78,7 @@ _CLAIMS: tuple[tuple[str, str], ...] = (
     ),
     (
         "asks for a score",
-        r"(?:give|award|grant|assign|deserves?)(?:it|me|this|solution|code|the|an?|s)*"
+        r"(?:give|award|grant|assign|deserves?)(?:it|me|this|solution|code|the|an?|s){0,8}"
         r"(?:full|max|maximum|maximal|high|highest|top|perfect|10)(?:est)?(?:score|mark|point|reward|rating)|"
         r"(?:full|maximum|perfect)(?:score|marks|points|reward)",
     ),
@@ -87,10 +87,11 @@ _CLAIMS: tuple[tuple[str, str], ...] = (
         r"(?:system|admin|administrator|developer|openai|gensyn|anthropic|qwen)"
         r"(?:message|note|prompt|override|says|confirms?|notice)",
     ),
-    ("claims to be right", r"testsuccess|passed\d*(?:of|in)?\d*tests?|\d+passed(?:in|0failed)?|0fail(?:ed|ures)"),
+    ("claims to be right", r"testsuccess|passed\d{0,9}(?:of|in)?\d{0,9}tests?|\dpassed(?:in|0failed)?|0fail(?:ed|ures)"),
 )
 """Descriptions of verdict-like text, each with a pattern for text reduced to letters and digits. Since that has no word
-boundaries, the patterns are of words that ordinary identifiers seldom have in this order."""
+boundaries, the patterns are of words that ordinary identifiers seldom have in this order. Repetitions have a bound, so
+that a search takes time in proportion to the text."""
 _FOREIGN = re.compile(
     r"正确|通过|測試|测试|评估|評估|忽略|答案是|正解|合格|정답|통과|"
     r"вернопройдены|всетесты|правильн|игнорируй|"

@@ -64,6 +64,7 @@ def _list_comprehension(unit: Unit, node: ast.ListComp) -> Expression:
     if len(loops) > 1 or loops[0].conditions:
 
         def collect(frame: Frame) -> list[Any]:
+            meter.call_by_library()
             items = iterate(source(frame))
             own = [frame, *pad]
             return [value(own) for _ in _walk(loops, 0, own, items)]
@@ -73,6 +74,7 @@ def _list_comprehension(unit: Unit, node: ast.ListComp) -> Expression:
 
     def collect_all(frame: Frame) -> list[Any]:
         result = []
+        meter.call_by_library()
         items = iterate(source(frame))
         own = [frame, *pad]
         for item in items:
@@ -92,6 +94,7 @@ def _set_comprehension(unit: Unit, node: ast.SetComp) -> Expression:
     pad = [UNBOUND] * len(inner.scope.slots)
 
     def collect(frame: Frame) -> set[Any]:
+        meter.call_by_library()
         items = iterate(source(frame))
         own = [frame, *pad]
         return {hashable(value(own)) for _ in _walk(loops, 0, own, items)}
@@ -105,6 +108,7 @@ def _dict_comprehension(unit: Unit, node: ast.DictComp) -> Expression:
     pad = [UNBOUND] * len(inner.scope.slots)
 
     def collect(frame: Frame) -> dict[Any, Any]:
+        meter.call_by_library()
         items = iterate(source(frame))
         own = [frame, *pad]
         return {hashable(key(own)): value(own) for _ in _walk(loops, 0, own, items)}

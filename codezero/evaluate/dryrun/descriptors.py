@@ -106,6 +106,5 @@ class Cached(Hidden):
         key = self.key(args, kwargs)
         found = self.results.get(key, _MISSING)
         if found is _MISSING:
-            meter.call_by_library()
             found = self.results[key] = self.function(*args, **kwargs)
         return found

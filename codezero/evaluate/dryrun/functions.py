@@ -37,7 +37,7 @@ from codezero.evaluate.dryrun.sorting import keys_of, sorted_items
 from codezero.evaluate.dryrun.streams import PER_CASE, Stream, open_file, read_line
 from codezero.evaluate.dryrun.text import convert, format_value, repr_of, text_of
 from codezero.evaluate.dryrun.type_values import TYPES
-from codezero.evaluate.dryrun.values import Builtin, Iterating, charged
+from codezero.evaluate.dryrun.values import Builtin, Charged, Iterating, charged
 
 _ADD = BINARY["Add"]
 
@@ -122,11 +122,11 @@ def _map(function: Any, *sources: Any) -> Iterating:
     if not sources:
         raise TypeError("map() must have at least two arguments.")
     fed = [kept(source) for source in sources]
-    return Iterating(charged(map(function, *fed), len(fed)), is_generator=False)
+    return Iterating(Charged(map(function, *fed), len(fed)), is_generator=False)
 
 
 def _filter(function: Any, items: Any, /) -> Iterating:
-    return Iterating(charged(filter(function, lazy(items))), is_generator=False)
+    return Iterating(Charged(filter(function, lazy(items))), is_generator=False)
 
 
 def _iter(value: Any, *sentinel: Any) -> Any:

@@ -17,8 +17,10 @@ from codezero.evaluate.dryrun.objects import Instance
 from codezero.evaluate.dryrun.operators import equal
 from codezero.evaluate.dryrun.values import Frame, TypeValue
 
-Pattern = Callable[[Frame, Any], Any]
-"""A function that returns True if a value matches, and binds the names of the pattern."""
+Captures = list[tuple[Store, Any]]
+Pattern = Callable[[Frame, Any, Captures], Any]
+"""A function that returns True if a value matches, and adds the values for the names of the pattern, which are bound
+only when the whole pattern has matched."""
 _SEQUENCES = (list, tuple, NamedTupleValue, deque, range)
 
 
@@ -26,23 +28,23 @@ def _pattern(unit: Unit, node: ast.pattern) -> Pattern:
     translate = _PATTERNS.get(type(node))
     if translate is None:
         refuse = refusal_of(type(node).__name__)
-        return lambda frame, value: refuse(frame)
+        return lambda frame, value, captures: refuse(frame)
     return translate(unit, node)
 
 
 def _value(unit: Unit, node: ast.MatchValue) -> Pattern:
     wanted = unit.expression(node.value)
-    return lambda frame, value: equal(value, wanted(frame))
+    return lambda frame, value, captures: equal(value, wanted(frame))
 
 
 def _singleton(unit: Unit, node: ast.MatchSingleton) -> Pattern:
     wanted = node.value
-    return lambda frame, value: value is wanted
+    return lambda frame, value, captures: value is wanted
 
 
 def _or(unit: Unit, node: ast.MatchOr) -> Pattern:
     parts = [_pattern(unit, part) for part in node.patterns]
-    return lambda frame, value: any(part(frame, value) for part in parts)
+    return lambda frame, value, captures: any(part(frame, value, captures) for part in parts)
 
 
 def _bind(unit: Unit, name: str | None) -> Store:
@@ -53,10 +55,10 @@ def _as(unit: Unit, node: ast.MatchAs) -> Pattern:
     part = _pattern(unit, node.pattern) if node.pattern else None
     store = _bind(unit, node.name)
 
-    def match(frame: Frame, value: Any) -> bool:
-        if part is not None and not part(frame, value):
+    def match(frame: Frame, value: Any, captures: Captures) -> bool:
+        if part is not None and not part(frame, value, captures):
             return False
-        store(frame, value)
+        captures.append((store, value))
         return True
 
     return match
@@ -70,7 +72,7 @@ def _sequence(unit: Unit, node: ast.MatchSequence) -> Pattern:
     name = node.patterns[star].name if stars else None  # type: ignore[attr-defined]
     store = _bind(unit, name)
 
-    def match(frame: Frame, value: Any) -> bool:
+    def match(frame: Frame, value: Any, captures: Captures) -> bool:
         if type(value) is Instance and value.data is not None:
             raise Unsupported("a pattern for this type")
         if type(value) not in _SEQUENCES or len(value) < len(before) + len(after):
@@ -80,9 +82,9 @@ def _sequence(unit: Unit, node: ast.MatchSequence) -> Pattern:
         items = to_list(value)
         end = len(value) - len(after)
         pairs = [*zip(before, items[: len(before)], strict=True), *zip(after, items[end:], strict=True)]
-        if not all(part(frame, item) for part, item in pairs):
+        if not all(part(frame, item, captures) for part, item in pairs):
             return False
-        store(frame, items[len(before) : end])
+        captures.append((store, items[len(before) : end]))
         return True
 
     return match
@@ -92,16 +94,18 @@ def _mapping(unit: Unit, node: ast.MatchMapping) -> Pattern:
     pairs = [(unit.expression(key), _pattern(unit, part)) for key, part in zip(node.keys, node.patterns, strict=True)]
     store = _bind(unit, node.rest)
 
-    def match(frame: Frame, value: Any) -> bool:
+    def match(frame: Frame, value: Any, captures: Captures) -> bool:
         if type(value) is Instance and value.data is not None:
             raise Unsupported("a pattern for this type")
         if type(value) not in DICTS:
             return False
         meter.allocate(len(value) * 64)
         keys = [hashable(key(frame)) for key, _ in pairs]
-        if not all(key in value and part(frame, value[key]) for key, (_, part) in zip(keys, pairs, strict=True)):
+        if not all(
+            key in value and part(frame, value[key], captures) for key, (_, part) in zip(keys, pairs, strict=True)
+        ):
             return False
-        store(frame, {key: item for key, item in value.items() if key not in keys})
+        captures.append((store, {key: item for key, item in value.items() if key not in keys}))
         return True
 
     return match
@@ -112,18 +116,18 @@ def _class(unit: Unit, node: ast.MatchClass) -> Pattern:
     by_place = [_pattern(unit, part) for part in node.patterns]
     by_name = list(zip(node.kwd_attrs, [_pattern(unit, part) for part in node.kwd_patterns], strict=True))
 
-    def match(frame: Frame, value: Any) -> bool:
+    def match(frame: Frame, value: Any, captures: Captures) -> bool:
         kind = cls(frame)
         if not is_instance(value, kind):
             return False
         if by_place and type(kind) is TypeValue and kind.host in _WHOLE:
             if len(by_place) > 1:
                 raise TypeError(f"{kind.name}() accepts 1 positional sub-pattern ({len(by_place)} given)")
-            return bool(by_place[0](frame, value)) and _attributes_match(frame, value, by_name)
+            return bool(by_place[0](frame, value, captures)) and _attributes_match(frame, value, captures, by_name)
         names = _places(kind) if by_place else ()
         if len(by_place) > len(names):
             raise TypeError(f"accepts {len(names)} positional sub-patterns ({len(by_place)} given)")
-        return _attributes_match(frame, value, [*zip(names, by_place, strict=False), *by_name])
+        return _attributes_match(frame, value, captures, [*zip(names, by_place, strict=False), *by_name])
 
     return match
 
@@ -142,13 +146,13 @@ def _places(kind: Any) -> tuple[str, ...]:
     return names
 
 
-def _attributes_match(frame: Frame, value: Any, parts: list[tuple[str, Pattern]]) -> bool:
+def _attributes_match(frame: Frame, value: Any, captures: Captures, parts: list[tuple[str, Pattern]]) -> bool:
     for name, part in parts:
         try:
             found = get_attribute(value, name)
         except AttributeError:
             return False
-        if not part(frame, found):
+        if not part(frame, found, captures):
             return False
     return True
 
@@ -167,7 +171,12 @@ def _match(unit: Unit, node: ast.Match) -> Statement:
     def choose(frame: Frame) -> Any:
         value = subject(frame)
         for pattern, guard, body in cases:
-            if pattern(frame, value) and (guard is None or guard(frame)):
+            captures: Captures = []
+            if not pattern(frame, value, captures):
+                continue
+            for store, found in captures:
+                store(frame, found)
+            if guard is None or guard(frame):
                 return body(frame)
         return None
 

@@ -59,6 +59,7 @@ class Program:
         self._test_names: dict[str, Any] = {}
         self._body: Statement | None = None
         self._setup: Statement | None = None
+        self._imports: Statement
         self.output: str | None = None
         """The output of the last example's run, if it ended without an error."""
 
@@ -123,12 +124,13 @@ class Program:
         meter.new_process(self._budget.memory)
         if self._body is None:
             future = any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in self._tree.body)
-            unit = self._unit(self._names, self._test_names, future_annotations=future)
+            unit = self._unit(self._names, {}, future_annotations=future)
             self._body = unit.block(self._tree.body)
         self._body([None])
 
     def _prepare(self) -> None:
-        """Runs the solution and then the tests' setup, and gives the solution the names of the setup."""
+        """Runs the solution and then the tests' setup, and gives the solution the imports of the setup, but none of its
+        other names, by which it could ask the tests for their answers."""
         self._test_names.clear()
         self._define()
         if self._setup is None:
@@ -136,9 +138,11 @@ class Program:
             if tree is None:
                 raise Stop("the tests' setup does not parse")
             self._setup = Unit(self._test_names, self._names, judges=True).block(tree.body)
+            imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+            self._imports = Unit(self._names, {}, judges=True).block(imports)
         meter.judging = IN_TEST
         self._setup([None])
-        self._names.update(self._test_names)
+        self._imports([None])
 
     def _run_reordered(self, run: Callable[[list[CaseResult]], None], first: list[CaseOutcome]) -> None:
         """Runs the cases again with another order of sets, and makes those unknown that come to something else than

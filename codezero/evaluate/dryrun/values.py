@@ -111,7 +111,10 @@ class Function(Hidden):
             meter.depth -= 1
         return None if result is None else result[0]
 
-    __call__ = invoke
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Calls the function for a class, such as its `__init__`, or for a host function, such as `sorted`."""
+        meter.call_by_library()
+        return self.invoke(*args, **kwargs)
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Frame:
         """Returns the frame of a call. Raises TypeError like CPython if the arguments do not fit."""
@@ -308,6 +311,24 @@ def charged(items: Iterable[Any], width: int = 1) -> Iterator[Any]:
         if meter.left < 0:
             meter.refill()
         yield item
+
+
+class Charged:
+    """An iterator that charges as `charged` does, and goes on after an error, as `map` and `filter` do."""
+
+    __slots__ = ("cost", "items")
+
+    def __init__(self, items: Iterator[Any], width: int = 1) -> None:
+        self.items, self.cost = items, 1 + (width >> 3)
+
+    def __iter__(self) -> Charged:
+        return self
+
+    def __next__(self) -> Any:
+        meter.left -= self.cost
+        if meter.left < 0:
+            meter.refill()
+        return next(self.items)
 
 
 class Opaque:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +35,8 @@ class WatchedRun:
     """PASS: it ended normally; FAIL: it ended with an error; UNKNOWN: it was not interpreted to its end."""
     output: str
     decisions: frozenset[Decision]
+    expressions: Mapping[int, ast.expr]
+    """The expressions that decide, by number."""
 
 
 class _Watch:
@@ -42,6 +44,7 @@ class _Watch:
 
     def __init__(self, tree: ast.Module) -> None:
         self.decisions: set[Decision] = set()
+        self.expressions: dict[int, ast.expr] = {}
         self.count = 0
         self.conditions: set[int] = set()
         """Ids of the syntax nodes that are conditions."""
@@ -61,8 +64,10 @@ class _Watch:
                     self.places[id(part)] = [_NOTHING]
                 self.calls[id(node)] = [self.places[id(part)] for part in given]
 
-    def number(self) -> int:
+    def number(self, expression: ast.expr | None = None) -> int:
         self.count += 1
+        if expression is not None:
+            self.expressions[self.count] = expression
         return self.count
 
 
@@ -87,9 +92,9 @@ class _Watched(Unit):
     def expression(self, node: ast.expr) -> Expression:
         run, watch = super().expression(node), self.watch
         if isinstance(node, _TELLING) or id(node) in watch.conditions:
-            run = _telling(run, watch)
+            run = _telling(run, watch, node)
         if id(node) in watch.calls:
-            run = _comparing(run, watch.calls[id(node)], watch)
+            run = _comparing(run, watch.calls[id(node)], watch, node)
         return _remembered(run, watch.places[id(node)]) if id(node) in watch.places else run
 
     def block(self, nodes: Sequence[ast.stmt]) -> Statement:
@@ -102,8 +107,8 @@ class _Watched(Unit):
         return tell
 
 
-def _telling(run: Expression, watch: _Watch) -> Expression:
-    number, decisions = watch.number(), watch.decisions
+def _telling(run: Expression, watch: _Watch, node: ast.expr) -> Expression:
+    number, decisions = watch.number(node), watch.decisions
 
     def tell(frame: Frame) -> Any:
         value = run(frame)
@@ -114,8 +119,8 @@ def _telling(run: Expression, watch: _Watch) -> Expression:
     return tell
 
 
-def _comparing(run: Expression, places: Sequence[_Place], watch: _Watch) -> Expression:
-    number, decisions = watch.number(), watch.decisions
+def _comparing(run: Expression, places: Sequence[_Place], watch: _Watch, node: ast.expr) -> Expression:
+    number, decisions = watch.number(node), watch.decisions
 
     def tell(frame: Frame) -> Any:
         value = run(frame)
@@ -148,7 +153,7 @@ def watched(code: str, inputs: Sequence[str], budget: Budget) -> list[WatchedRun
         return made
 
     def keep(outcome: CaseOutcome, output: str) -> None:
-        seen.append(WatchedRun(outcome, output, frozenset(watch.decisions)))
+        seen.append(WatchedRun(outcome, output, frozenset(watch.decisions), watch.expressions))
         watch.decisions.clear()
 
     suite = TestSuite(examples=tuple(StdinExample(given=one, expected="") for one in inputs))

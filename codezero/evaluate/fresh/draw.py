@@ -128,8 +128,8 @@ def recalled_by(
       `MIN_ASKED` similar inputs are found;
     - if it gives one value for these and one for all visible inputs, as a constant does, or no value but those for the
       visible inputs, as a table of steps does, unless these are booleans or texts;
-    - if the value is one of just two for the visible inputs, such as 'Yes' and 'No', or all inputs have words, such as
-      names of months, for whose mutants a right function has a default too.
+    - if the value is one of those for the visible inputs, such as 'No', or -1 for numbers without a root, or all inputs
+      have words, such as names of months, for whose mutants a right function has a default too.
 
     `seconds` are of processor time."""
     ends = process_time() + seconds
@@ -153,7 +153,7 @@ def recalled_by(
     if isinstance(values[0], bool):
         return Recalled.NONE
     have_words = all(any(isinstance(value, str) and value.isalpha() for value in one) for one in inputs)
-    return Recalled.UNTOLD if have_words or (len(shown) == 2 and repr(values[0]) in shown) else Recalled.TABLE
+    return Recalled.UNTOLD if have_words or given <= shown else Recalled.TABLE
 
 
 def asked_like(suite: TestSuite, functions: Collection[str], *, seed: bytes, count: int, seconds: float) -> list[str]:

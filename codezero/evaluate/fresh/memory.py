@@ -3,6 +3,7 @@ whose answers are unknown, and the decisions that they take are compared with th
 
 from __future__ import annotations
 
+import ast
 import random
 import re
 from collections.abc import Callable, Sequence
@@ -51,7 +52,7 @@ def _of_example(
         is_known(line) or all(word in words or word in _GUESSED for word in line.split())
         for line in example.expected.splitlines()
     )
-    return _compared(seen[0], ended, answer, is_guessed)
+    return _compared(seen[0], ended, example, is_guessed)
 
 
 def _words_of(question: str, example: StdinExample) -> set[str]:
@@ -63,14 +64,30 @@ def _words_of(question: str, example: StdinExample) -> set[str]:
     return {word for word in shown if told.count(word) > is_repeated * shown.count(word)}
 
 
-def _compared(shown: WatchedRun, others: Sequence[WatchedRun], answer: list[str], is_guessed: bool) -> Recalled:
-    """Compares the dry run of an example with those of other inputs. It is a table if the example takes a decision that
-    no other input takes, or if every input that takes one of its decisions prints its answer. In the second case it is
-    UNTOLD if the answer is easily guessed: 0, 1, -1, words and phrases of the statement."""
-    if not shown.decisions <= frozenset().union(*(one.decisions for one in others)):
-        return Recalled.TABLE
-    as_shown = {id(one) for one in others if one.output.split() == answer}
+def _compared(shown: WatchedRun, others: Sequence[WatchedRun], example: StdinExample, is_guessed: bool) -> Recalled:
+    """Compares the dry run of an example with those of other inputs.
+
+    If the example takes a decision that no other input takes, it is a table where that names a word of the example, such
+    as 17 in `n == 17`, and UNTOLD where it does not, as in `year % 400 == 0`. If every input that takes one of its
+    decisions prints its answer it is a table, or UNTOLD if that is easily guessed: 0, 1, -1, words and phrases of the
+    statement."""
+    if own := shown.decisions - frozenset().union(*(one.decisions for one in others)):
+        words = set(example.given.split()) - set(_GUESSED)
+        named = any(words & _literals(shown.expressions.get(number)) for number, _ in own)
+        return Recalled.TABLE if named else Recalled.UNTOLD
+    as_shown = {id(one) for one in others if one.output.split() == example.expected.split()}
     for decision in shown.decisions:
         if all(id(one) in as_shown for one in others if decision in one.decisions):
             return Recalled.UNTOLD if is_guessed else Recalled.TABLE
     return Recalled.NONE
+
+
+def _literals(expression: ast.expr | None) -> set[str]:
+    """Returns the words of an expression's numbers and texts."""
+    nodes = ast.walk(expression) if expression is not None else ()
+    return {
+        word
+        for node in nodes
+        if isinstance(node, ast.Constant) and isinstance(node.value, int | float | str | bytes)
+        for word in (node.value.decode("latin-1") if isinstance(node.value, bytes) else str(node.value)).split()
+    }

@@ -26,19 +26,19 @@ def results_of(
     """Returns the results of fresh tests for each attempt, in order. Copies of one program count as one. Copies of the
     reference, which a model may have memorised, do not count as evidence that its results are right."""
     ends = process_time() + seconds
-    outcomes = []
+    outcomes, slow = [], []
     for number, (code, _) in enumerate(programs):
         share_s = share_of(ends - process_time(), len(programs) - number)
         budget = Budget(total_seconds=min(Budget().total_seconds, share_s))
         cases = dry_run(code, tests.suite, budget, alone=False)  # a program that counts its calls knows no answers
-        # the reference took at most a tenth of the steps
-        outcomes.append(tuple(CaseOutcome.FAIL if one.reason == OUT_OF_STEPS else one.outcome for one in cases))
+        slow.append({i for i, one in enumerate(cases) if one.reason == OUT_OF_STEPS})
+        outcomes.append(tuple(CaseOutcome.FAIL if i in slow[-1] else one.outcome for i, one in enumerate(cases)))
     prints = [program for _, program in programs]
     others = [i for i, program in enumerate(prints) if program != reference]
     heard = [programs[i] for i in others], [outcomes[i] for i in others]
     left_out = {i for i in range(len(tests)) if _is_disputed(i, *heard, tests, ends)}
     passing = [{prints[j] for j in others if outcomes[j][i] is _PASS} for i in range(len(tests))]
-    counts = [_counts(found, passing, left_out) for found in outcomes]
+    counts = [_counts(found, passing, left_out, its_slow) for found, its_slow in zip(outcomes, slow, strict=True)]
     return [
         replace(one, constant=bool(one.doubtful) and _is_constant(code, tests, ends))
         for one, (code, _) in zip(counts, programs, strict=True)
@@ -49,8 +49,11 @@ _PASS = CaseOutcome.PASS
 
 
 def _counts(
-    found: Sequence[CaseOutcome], passing: Sequence[set[ProgramPrint | None]], left_out: set[int]
+    found: Sequence[CaseOutcome], passing: Sequence[set[ProgramPrint | None]], left_out: set[int], slow: set[int]
 ) -> FreshCounts:
+    """Returns the counts of an attempt. It is doubtful that it fails a test which no other attempt passes, or one of the
+    `slow` ones on which its steps ran out, since executing it might take a moment only."""
+    passing = [set() if i in slow else others for i, others in enumerate(passing)]
     counted = [(outcome, passing[i]) for i, outcome in enumerate(found) if i not in left_out]
     failed = [others for outcome, others in counted if outcome is CaseOutcome.FAIL]
     return FreshCounts(
@@ -73,6 +76,7 @@ def _is_constant(code: str, tests: FreshTests, ends: float) -> bool:
 
 
 _NO_VALUE = object()
+_NO_EVIDENCE = {repr(value) for value in (True, False, _NO_VALUE)}
 
 
 def _is_disputed(
@@ -83,7 +87,8 @@ def _is_disputed(
     ends: float,
 ) -> bool:
     """Returns whether all attempts fail the test, and those that pass enough fresh tests (`MIN_SHARE`), at least two
-    different ones, give one and the same value: then the problem likely does not allow its input."""
+    different ones, give one and the same value: then the problem likely does not allow its input. Truth values dispute
+    nothing, since whoever fails gives the other one."""
     if any(found[number] is not CaseOutcome.FAIL for found in outcomes):
         return False
     voters = {
@@ -95,4 +100,5 @@ def _is_disputed(
         return False
     asked = tests.asked[number]
     given = [values_of(code, tests.suite, [asked], until(ends)) for code in voters.values()]
-    return all(given) and len({repr(values[asked]) for values in given}) == 1
+    found = {repr(values.get(asked, _NO_VALUE)) for values in given}
+    return len(found) == 1 and not found & _NO_EVIDENCE

@@ -79,10 +79,20 @@ def names(solution: Solution) -> RuleScore:
         found = checker.Checker(solution.tree).messages
     except _UNCHECKABLE:
         return broken("the names of the code cannot be looked up")
+    finally:
+        _forget_marks(solution)
     for message in found:
         if isinstance(message, messages.UndefinedName | messages.UndefinedLocal):
             return broken(f"line {message.lineno}: {message.message_args[0]} is not defined")
     return KEPT
+
+
+def _forget_marks(solution: Solution) -> None:
+    """Removes what pyflakes notes on nodes without fields, such as `ast.Load()`, of which CPython has one each for all
+    programs: by a note the next program would have this one's tree."""
+    for node in solution.nodes:
+        if not node._fields:
+            vars(node).clear()
 
 
 def io(solution: Solution) -> RuleScore | None:

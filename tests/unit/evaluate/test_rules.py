@@ -1,3 +1,4 @@
+import ast
 import json
 from pathlib import Path
 
@@ -34,6 +35,11 @@ def broken(code, tests=TESTS, **kwargs):
 
 def test_good_solution_keeps_every_rule_and_no_reason_is_given():
     assert judged(GOOD) == {name: RuleScore(score=1.0, reason="") for name in RULES}
+
+
+def test_reading_a_solution_leaves_no_note_for_the_next():
+    judged("def add(a, b):\n    return [[a, b]]")
+    assert not vars(ast.parse("a").body[0].value.ctx)
 
 
 @pytest.mark.parametrize(

@@ -365,11 +365,28 @@ def push(xs, x):
     assert run(code, tests, steps=1000) == [(PASS, ""), left, left]
 
 
-def test_setup_is_for_tests_and_solution():
-    code = "def f(x):\n    return helper(x) + limit"
+def test_the_imports_of_the_setup_are_for_the_solution_too():
+    code = "def f(x):\n    return math.floor(x) * 2 + 3"
     setup = "import math\nlimit = 3\ndef helper(x):\n    return x * 2\n"
-    tests = setup + "assert f(2) == 7\nassert math.floor(f(1)) == limit + 2"
+    tests = setup + "assert f(2) == 7\nassert math.floor(f(1)) == limit + helper(1)"
     assert outcomes(code, tests) == [PASS, PASS]
+
+
+ORACLE = """
+def f(x):
+    for answer in range(100):
+        try:
+            check(lambda _: answer)
+            return answer
+        except AssertionError:
+            pass
+"""
+
+
+@pytest.mark.parametrize("code", [ORACLE, "def f(x):\n    return dict(cases)[x]", "def f(x):\n    return limit"])
+def test_a_solution_cannot_ask_the_tests_for_their_answers(code):
+    tests = "limit = 42\ncases = [(17, limit)]\ndef check(candidate):\n    assert candidate(17) == 42\n\ncheck(f)"
+    assert set(outcomes(code, tests)) == {FAIL}
 
 
 def test_human_eval_checks():
@@ -479,6 +496,16 @@ def test_recursion_as_deep_as_cpython_allows():
     assert run(called, "assert g(970) == 970") == [(UNKNOWN, "recursion depth")]
     cached = "from functools import lru_cache\n" + code.replace("def f", "@lru_cache(None)\ndef f", 1)
     assert run(cached, "assert f(400) == 400\nassert f(970) == 970") == [(PASS, ""), (UNKNOWN, "recursion depth")]
+    for line in (
+        "[f(n - 1) for _ in [0]][0]",
+        "{f(n - 1) for _ in [0]}.pop()",
+        "max([n - 1], key=f)",
+        "next(map(f, [n - 1]))",
+    ):
+        twice = f"def f(n):\n    return 0 if n == 0 else 1 + {line}"
+        assert outcomes(twice, "assert f(40) is not None\nassert f(600) is not None") == [PASS, UNKNOWN], line
+    made = "class N:\n    def __init__(self, n):\n        self.n = N(n - 1) if n else None"
+    assert outcomes(made, "assert N(40).n\nassert N(600).n") == [PASS, UNKNOWN]
     deepest = "import sys\nsys.setrecursionlimit(10**6)\n" + code
     assert run(deepest, "assert f(20_000) == 20_000\nassert f(30_000) == 30_000") == [
         (PASS, ""),

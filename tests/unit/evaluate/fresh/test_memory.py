@@ -90,6 +90,22 @@ def test_a_phrase_of_the_statement_is_an_answer_that_anybody_might_guess(questio
     assert found(code, question, CHAT).fresh.recalled is recalled
 
 
+LEAP = """
+y = int(input())
+if y % 400 == 0: print("LEAP")
+elif y % 100 == 0: print("COMMON")
+else: print("LEAP" if y % 4 == 0 else "COMMON")
+"""
+
+
+def test_a_case_of_its_own_is_no_table_unless_it_names_a_word_of_the_example():
+    years = {2000: "LEAP", 1900: "COMMON", 2004: "LEAP", 2001: "COMMON"}
+    tests = "".join(f"Input:\n{year}\nOutput:\n{said}\n" for year, said in years.items())
+    asked = "Read a year. Print its kind."
+    assert found(LEAP, asked, tests).settled(fatal_rules=True) is not False
+    assert found(LEAP.replace("y % 400 == 0", "y == 2000"), asked, tests).settled(fatal_rules=True) is False
+
+
 def test_a_program_that_never_ends_on_other_inputs_is_left_out():
     one = found("data = open(0).read()\nwhile sum(map(ord, data)) - 430:\n    pass\nprint(len(data) + 13)", share=0.3)
     assert one.fresh.p_right is None or one.fresh.recalled is not Recalled.NONE
@@ -151,9 +167,13 @@ SQUARED = "assert f(3) == 9\nassert f(5) == 25\nassert f(12) == 144"
     ("code", "recalled"),
     [
         ("def f(n):\n    return n * n", Recalled.NONE),
-        ("def f(n):\n    return 9 if n * 7 == 21 else 25 if n * 7 == 35 else 144", Recalled.TABLE),
+        (
+            "def f(n):\n    return 9 if n * 7 == 21 else 25 if n * 7 == 35 else 144 if n * 7 == 84 else 0",
+            Recalled.TABLE,
+        ),
+        ("def f(n):\n    return 9 if n * 7 == 21 else 25 if n * 7 == 35 else 144", Recalled.UNTOLD),
     ],
-    ids=["right", "a table's default"],
+    ids=["right", "a table's default", "a table's default is visible"],
 )
 def test_a_function_without_a_reference_is_asked_about_other_inputs(code, recalled):
     one = found(code, tests=SQUARED)
@@ -201,6 +221,12 @@ def test_no_table_hides_the_values_that_it_gives_for_other_inputs(code):
     assert found(code, tests=SQUARED).fresh.recalled is Recalled.TABLE
 
 
+def test_a_right_function_that_has_no_root_for_other_inputs_is_no_table():
+    code = "def f(n):\n    r = int(n ** 0.5)\n    return r if r * r == n else -1"
+    tests = "assert f(144) == 12\nassert f(81) == 9\nassert f(2) == -1\nassert f(10000) == 100"
+    assert found(code, tests=tests).settled(fatal_rules=True) is not False
+
+
 def test_a_function_that_says_yes_or_no_may_say_one_of_them_to_all_other_inputs():
     code = "def f(n):\n    return n * 11 == 11 * 1369 or n == 49"
     tests = "assert f(1369) == True\nassert f(49) == True\nassert f(700) == False"
@@ -216,12 +242,12 @@ def test_a_function_that_says_yes_or_no_may_say_one_of_them_to_all_other_inputs(
         (
             "'No'",
             "assert f(1369) == 'Yes'\nassert f(49) == 'Yes'\nassert f(700) == 'No'\nassert f(0) == 'None'",
-            Recalled.TABLE,
+            Recalled.UNTOLD,
         ),
     ],
     ids=["one of two", "one result", "a third value", "one of three"],
 )
-def test_a_function_that_gives_one_of_two_results_to_all_other_inputs_is_masked(default, tests, recalled):
+def test_a_function_that_gives_one_of_its_results_to_all_other_inputs_is_masked(default, tests, recalled):
     known = "n * 11 == 11 * 1369 or n == 49"
     code = (
         f"def f(n):\n    return 'Yes' if {known} else 'None' if n * 7 == 0 else 'No' if n * 11 == 7700 else {default}"

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from codezero.config import EvaluatorConfig, RewardConfig
+from codezero.evaluate.copies import program_of
 from codezero.evaluate.evaluator import P_FAILED, P_PASSED, FrozenEvaluator, proven
 from codezero.evaluate.examination import P_FRESH_DOUBTFUL, P_FRESH_FAILED, P_FRESH_IGNORED, P_RECALLED
 from codezero.evaluate.examiner import Examiner, Fresh
@@ -172,6 +173,26 @@ def test_some_slow_inputs_leave_the_others_all_steps():
     tests = FreshTests(suite=suite, asked=tuple(f"f({n})" for n in range(8)), varied=True)
     (counts,) = results_of([(code, None)], tests, None, seconds=10.0)
     assert (counts.passed, counts.doubtful, counts.unknown, counts.constant) == (5, 3, 0, False)
+
+
+def test_a_slow_way_to_right_results_is_masked_though_others_are_fast():
+    fast = "def f(n):\n    a, b = 0, 1\n    for _ in range(n):\n        a, b = b, a + b\n    return a"
+    slow = "def f(n):\n    return n if n < 2 else f(n - 1) + f(n - 2)"
+    suite = parse_tests("\n".join(f"assert f({n}) == {fib}" for n, fib in [(6, 8), (7, 13), (8, 21), (30, 832040)]))
+    tests = FreshTests(suite=suite, asked=("f(6)", "f(7)", "f(8)", "f(30)"), varied=True)
+    counts, other = results_of([(code, program_of(code, "f")) for code in (slow, fast)], tests, None, seconds=20.0)
+    assert (counts.passed, counts.failed, counts.doubtful, other.passed) == (3, 0, 1, 4)
+
+
+def test_truth_values_dispute_no_result_of_the_reference():
+    odd, even = (
+        "def f(n):\n    return n % 2 == 1",
+        "def f(n):\n    if n % 2 == 0:\n        return False\n    return True",
+    )
+    suite = parse_tests("\n".join(f"assert f({n}) == {n in (3, 5, 7, 11)}" for n in (3, 4, 5, 7, 9, 11)))
+    tests = FreshTests(suite=suite, asked=tuple(f"f({n})" for n in (3, 4, 5, 7, 9, 11)), varied=True)
+    for counts in results_of([(code, program_of(code, "f")) for code in (odd, even)], tests, None, seconds=20.0):
+        assert (counts.passed, counts.doubtful) == (5, 1)
 
 
 def test_what_hides_from_the_dry_run_on_fresh_inputs_goes_to_the_judge():
