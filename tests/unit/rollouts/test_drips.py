@@ -1,6 +1,11 @@
 """Rollout servers that are never silent and never done: whoever waits for them is not held up."""
 
+import threading
+from concurrent.futures import TimeoutError as NotYet
+from contextlib import ExitStack
+
 import pytest
+import torch
 
 from codezero.config import Transfer
 from codezero.llm.sample import sample_groups
@@ -11,7 +16,7 @@ from codezero.rollouts.protocol import RolloutRequest
 from codezero.rollouts.snapshots import Snapshots
 from tests.builders import tiny_model
 from tests.rollout_servers import dripping_server, rollout_server
-from tests.unit.rollouts.test_engine import EVERY, asks, request
+from tests.unit.rollouts.test_engine import EVERY, Fleet, asks, begun, request
 
 CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
 DRIPS = {
@@ -77,3 +82,46 @@ def test_a_server_that_drips_headers_holds_up_no_round(snapshots, monkeypatch, c
         assert asks(remote.sample_groups(model, request())) == EVERY
     assert bool(own) is is_alone
     assert "drips.yaml is left out for 60 s" in caplog.text
+
+
+@pytest.fixture
+def uploading(tmp_path, monkeypatch):
+    """A fleet of one server whose upload goes on only once the event is set."""
+    monkeypatch.setattr(client, "SILENCE_S", 60.0)
+    goes_on = threading.Event()
+    with ExitStack() as stack:
+        made = Fleet(stack, tmp_path / "weights", sample_groups)
+        stack.callback(goes_on.set)
+        with torch.no_grad():
+            made.model.lm_head.weight.mul_(1.5)
+        read = made.servers[0]._read
+
+        def slowly(file):
+            goes_on.wait()
+            return read(file)
+
+        monkeypatch.setattr(made.servers[0], "_read", slowly)
+        yield made, goes_on
+
+
+def test_the_upload_to_the_only_server_does_not_hold_up_a_round_and_is_not_begun_anew(uploading):
+    made, goes_on = uploading
+    for rounds in (1, 2):
+        assert asks(made.draw()) == EVERY
+        assert (made.local, made.counts) == (8 * rounds, [0])
+    goes_on.set()
+    made.engine._standings[made.servers[0]].upload.join()
+    sent = made.servers[0].sent_bytes
+    assert asks(made.draw()) == EVERY
+    assert (made.local, made.counts) == (16, [8])
+    assert made.servers[0].sent_bytes == sent > 0
+
+
+def test_work_that_nobody_waits_for_yet_waits_for_the_upload_to_the_only_server(uploading):
+    made, goes_on = uploading
+    first = begun(made)
+    with pytest.raises(NotYet):
+        first.found.result(2 * client.STALLED_S)
+    goes_on.set()
+    assert all(first.found.result(60))
+    assert (made.local, made.counts) == (0, [2])
