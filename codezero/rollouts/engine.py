@@ -87,6 +87,10 @@ class RemoteEngine:
         """Makes the model's weights those that jobs begin with from now on, and returns their name."""
         return self._snapshots.take(model)
 
+    def close(self) -> None:
+        """Frees the disk of what was kept for servers, at the node's end."""
+        self._snapshots.close()
+
     def begin(self, request: SampleRequest) -> RolloutJob:
         """Has rollouts sampled with the weights that are the newest when their turn comes, by a seed that is drawn
         now."""
