@@ -77,6 +77,8 @@ class Node:
 
         workers = stack.enter_context(start_workers(config))
         models = Models(config, self._folder, console, tokens.download)
+        if models.remote is not None:
+            stack.callback(models.remote.close)
         # Metal may end a process in which two threads use it at once (pytorch/pytorch#197805).
         alone = models.turn if models.policy.model.device.type == "mps" else None
         self._saver = BackgroundSaver(self._checkpoints, config.save_every_s, self._saved, alone=alone)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import uvicorn
 
@@ -56,3 +57,28 @@ def rollout_server(what=None, name="server.yaml", port=0, token=TOKEN):
     app = make_app(what or sampler(), TOKEN) if not callable(what) else what
     with served(app, port) as url:
         yield RolloutServer(RolloutFile(url=url, token=token), name)
+
+
+@contextmanager
+def dripping_server(begins, name="drips.yaml"):
+    """A connection to a server that answers everything with `begins`, and then with a byte now and then that ends
+    nothing."""
+    ended = threading.Event()
+
+    def serve():
+        while not ended.is_set():
+            with suppress(OSError), listener.accept()[0] as connection:
+                connection.recv(1 << 16)
+                connection.sendall(begins)
+                while not ended.wait(0.1):
+                    connection.sendall(b"x")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield RolloutServer(RolloutFile(url=f"http://127.0.0.1:{listener.getsockname()[1]}", token=TOKEN), name)
+        finally:
+            ended.set()
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join(timeout=10)

@@ -154,6 +154,8 @@ def read_stored(path: Path, workers: Workers) -> tuple[list[Row], Counter[str]]:
 
     Raises TaskError: the file cannot be read, or no line of it is usable.
     """
+    if path.suffix != ".jsonl":
+        raise TaskError(f"{path} is not a .jsonl file: give JSON lines with tests and solution")
     rows: list[Row] = []
     left_out: Counter[str] = Counter()
     for number, line in enumerate(read_rows(path, ())):

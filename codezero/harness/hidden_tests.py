@@ -111,8 +111,11 @@ def _function_name(metadata: object) -> str:
 def _arguments(case: Mapping[str, object]) -> StdinExample:
     """Returns the arguments as JSON lines and the result as JSON; a case may have them as text or as values."""
     given, expected = case.get("input"), case.get("output")
-    if isinstance(given, list):
-        given = "\n".join(json.dumps(argument) for argument in given)
-    if not isinstance(expected, str):
-        expected = json.dumps(expected)
+    try:
+        if isinstance(given, list):
+            given = "\n".join(json.dumps(argument) for argument in given)
+        if not isinstance(expected, str):
+            expected = json.dumps(expected)
+    except (TypeError, ValueError, RecursionError):  # parquet has bytes and dates
+        raise BadRow("a test has a value that JSON does not have") from None
     return examples([{"input": given, "output": expected}], "tests")[0]

@@ -20,13 +20,14 @@ from codezero.llm.replies import Done, Progressed, Reply, implausible, misshapen
 from codezero.rollouts import protocol
 from codezero.rollouts.protocol import RolloutRequest, ServerStatus
 from codezero.rollouts.rollout_file import RolloutFile
+from codezero.rollouts.watchdog import Watchdog
 
 if TYPE_CHECKING:  # it imports torch, which the doctor's check does without
     from codezero.rollouts.snapshots import Snapshots
 
 CONNECT_S, SILENCE_S = 5.0, 60.0
-"""The longest waits for a connection and for a line, in seconds. A link that is lost for half a minute costs nothing:
-the server has gone on sampling."""
+"""The longest waits for a connection and for headers or a piece of an answer, in seconds. A link that is lost for half
+a minute costs nothing: the server has gone on sampling."""
 STALLED_S = 600.0
 """The longest time without a step, in seconds: the server may first have to end the work of a trainer that is gone."""
 TOKEN_S = 0.5
@@ -71,6 +72,7 @@ class RolloutServer:
             trust_env=not is_loopback(host),
         )
         self._cancelled = threading.Event()
+        self._watchdog = Watchdog()
         self.is_uploading = False
         """True while `bring` is under way."""
         self.sent_bytes = 0
@@ -152,7 +154,7 @@ class RolloutServer:
         with self._stream("POST", protocol.ROLLOUTS, body, {"content-type": "application/json"}) as response:
             if response.status_code != 200:
                 raise ServerFailed(self._refusal(response))
-            for line in _lines(response, most_bytes):
+            for line in _lines(self._pieces(response), most_bytes):
                 reply = _decoded(line, _REPLY) if line else Progressed(0, 0)
                 if isinstance(reply, Done):
                     return _checked(reply, asked)
@@ -176,10 +178,14 @@ class RolloutServer:
     def _read(self, file: BinaryIO) -> Iterator[bytes]:
         while piece := file.read(COPY_BYTES):
             self.sent_bytes += len(piece)
-            began_s = time.monotonic()
+            self._watchdog.heard()
             yield piece
-            if time.monotonic() - began_s > SILENCE_S:
-                raise ServerFailed(f"it took more than {SILENCE_S:g} s for {len(piece)} bytes of an upload")
+        self._watchdog.heard()
+
+    def _pieces(self, response: httpx2.Response) -> Iterator[bytes]:
+        for piece in response.iter_raw():
+            self._watchdog.heard()
+            yield piece
 
     def _call(
         self, method: str, path: str, content: Iterator[bytes] | None = None, headers: dict[str, str] | None = None
@@ -190,37 +196,47 @@ class RolloutServer:
                 return None
             if response.status_code != 200:
                 raise ServerFailed(self._refusal(response))
-            return _decoded(_whole(response), _STATUS)
+            return _decoded(_whole(self._pieces(response)), _STATUS)
 
     @contextmanager
     def _stream(self, method: str, path: str, content: Any, headers: dict[str, str]) -> Iterator[httpx2.Response]:
+        url, more = self._url + path, {"trace": self._watchdog.trace}
         try:
-            with self._client.stream(method, self._url + path, content=content, headers=headers) as response:
+            with (
+                self._watchdog.watching(SILENCE_S),
+                self._client.stream(method, url, content=content, headers=headers, extensions=more) as response,
+            ):
+                self._watchdog.heard()
                 yield response
         except (httpx2.HTTPError, httpx2.StreamError, OSError) as error:
+            if self._watchdog.has_cut:
+                raise ServerFailed(
+                    f"it took more than {SILENCE_S:g} s for {COPY_BYTES} bytes of an upload, for headers or for a "
+                    "piece of its answer"
+                ) from error
             what = str(error) or type(error).__name__
             raise ServerFailed(f"{what}; check that it runs, and that this machine reaches it") from error
 
     def _refusal(self, response: httpx2.Response) -> str:
-        text = _whole(response).decode("utf-8", "replace").strip()
+        text = _whole(self._pieces(response)).decode("utf-8", "replace").strip()
         return f"it answered HTTP {response.status_code}: {text}"
 
 
-def _whole(response: httpx2.Response) -> bytes:
+def _whole(pieces: Iterator[bytes]) -> bytes:
     """Returns a status, or a refusal's text. Raises ServerFailed: it is longer, or does not end."""
     found, ends_s = bytearray(), time.monotonic() + SILENCE_S
-    for piece in response.iter_raw():
+    for piece in pieces:
         found += piece
         if len(found) > MAX_STATUS_BYTES or time.monotonic() > ends_s:
             raise ServerFailed(f"it sent more than {MAX_STATUS_BYTES} bytes, or for more than {SILENCE_S:g} s")
     return bytes(found)
 
 
-def _lines(response: httpx2.Response, most_bytes: int) -> Iterator[bytes]:
+def _lines(pieces: Iterator[bytes], most_bytes: int) -> Iterator[bytes]:
     """Yields complete lines, and the rest; an empty one for each piece of a line, so that whoever reads them can give
     up. Raises ServerFailed: a line has more bytes than allowed."""
     rest = bytearray()
-    for piece in response.iter_raw():
+    for piece in pieces:
         *lines, last = piece.split(b"\n")
         for line in lines:
             yield bytes(rest + line)

@@ -18,7 +18,7 @@ from codezero.errors import RolloutError
 from codezero.llm.replies import Done
 from codezero.llm.sample import SampleGroups, SampleRequest, sample_groups
 from codezero.llm.within_memory import WithinMemory
-from codezero.rollouts import protocol
+from codezero.rollouts import client, protocol
 from codezero.rollouts.agreement import disagrees, foreign
 from codezero.rollouts.client import Cancelled, RolloutServer, ServerFailed
 from codezero.rollouts.job import PromptResult, RolloutJob
@@ -86,6 +86,10 @@ class RemoteEngine:
     def publish(self, model: Any) -> str:
         """Makes the model's weights those that jobs begin with from now on, and returns their name."""
         return self._snapshots.take(model)
+
+    def close(self) -> None:
+        """Frees the disk of what was kept for servers, at the node's end."""
+        self._snapshots.close()
 
     def begin(self, request: SampleRequest) -> RolloutJob:
         """Has rollouts sampled with the weights that are the newest when their turn comes, by a seed that is drawn
@@ -165,12 +169,16 @@ class RemoteEngine:
                 except RolloutError as error:
                     logger.warning("%s. Training is not affected: this node samples by itself", error)
                     break
-            elif self._awaited is not None and not self._awaited.found.done():
+            elif self._is_awaited():
                 break
             else:  # nobody needs the rollouts yet, so a server may come back in time, and a slow one may take its time
                 slow.clear()
                 time.sleep(LOOK_S)
         return found
+
+    def _is_awaited(self) -> bool:
+        """Says that somebody waits for the job under way, or for a later one."""
+        return self._awaited is not None and not self._awaited.found.done()
 
     def _shares(self, prompts: Sequence[int], slow: Collection[RolloutServer]) -> dict[RolloutServer, list[int]]:
         """Returns which server samples at which prompts: in proportion to speeds, equally before these are known."""
@@ -192,9 +200,9 @@ class RemoteEngine:
     def _share_out(
         self, job: RolloutJob, shares: dict[RolloutServer, list[int]], found: list[PromptResult | None]
     ) -> set[RolloutServer]:
-        """Has each server sample its share, and takes what comes. Returns those that were too slow beside others, for
-        which it does not wait; one that still gets weights goes on with these, for a later job. Raises RolloutError,
-        after the others: the weights for one cannot be written."""
+        """Has each server sample its share, and takes what comes. Returns those that were too slow beside others, or
+        to get weights, for which it does not wait; one that still gets weights goes on with these, for a later job.
+        Raises RolloutError, after the others: the weights for one cannot be written."""
         replies = queue.SimpleQueue[tuple[RolloutServer, _Sampled | Exception]]()
         job.steps = dict.fromkeys(shares, 0)
         began_s, slowest_s, under_way, slow = time.monotonic(), 0.0, set(shares), set()
@@ -211,10 +219,12 @@ class RemoteEngine:
             try:
                 server, reply = replies.get(timeout=LOOK_S)
             except queue.Empty:
-                if slowest_s and time.monotonic() - began_s > max(LEAST_WAIT_S, SLOW * slowest_s):
+                waited_s = time.monotonic() - began_s
+                is_late = slowest_s > 0 and waited_s > max(LEAST_WAIT_S, SLOW * slowest_s)
+                uploading = {server for server in under_way if server.is_uploading}
+                if is_late or (waited_s > client.STALLED_S and uploading == under_way and self._is_awaited()):
                     for server in under_way:
                         server.cancel()
-                    uploading = {server for server in under_way if server.is_uploading}
                     for server in uploading:
                         self._standings[server].upload = threads[server]
                     under_way -= uploading

@@ -13,6 +13,7 @@ import json
 import secrets
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -67,10 +68,20 @@ class Snapshots:
         self._steps: dict[str, tuple[str, Path]] = {}
         """The next version, and the file that leads to it, by version; the oldest first."""
         self._lock = threading.Lock()
+        self._is_closed = False
         with self._naming_errors():
             folder.mkdir(parents=True, exist_ok=True)
-            for file in folder.glob("*.weights"):  # of an earlier process, which had other names
-                file.unlink()
+            self._remove_files()  # of an earlier process that was killed, which had other names
+
+    def close(self) -> None:
+        """Removes the files, of which no later process knows the names. Uploads under way end with what they have."""
+        with self._lock, suppress(OSError):  # the next start tries it again
+            self._is_closed = True
+            self._remove_files()
+
+    def _remove_files(self) -> None:
+        for file in self._folder.glob("*.weights"):
+            file.unlink()
 
     def take(self, model: Any) -> str:
         """Makes the model's weights the newest version, unless they are, and returns its name.
@@ -96,9 +107,9 @@ class Snapshots:
     def open_for(self, has: str) -> tuple[str, BinaryIO] | None:
         """Returns the name of a version and the file that makes it of the one with the name `has`, to be read and
         closed: of the next version, or, where the way from there is not known, of the newest. None if `has` is the
-        newest one. Raises RolloutError: it cannot be written or read."""
+        newest one, or after the end. Raises RolloutError: it cannot be written or read."""
         with self._lock, self._naming_errors():
-            if has == self.name:
+            if self._is_closed or has == self.name:
                 return None
             if has in self._steps:
                 name, file = self._steps[has]

@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -47,7 +48,8 @@ class Results:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        with suppress(OSError):  # it tries lines again that `append` has told of
+            self._file.close()
 
     @property
     def groups(self) -> set[str]:

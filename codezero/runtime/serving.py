@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 REQUEST_S = 15
 """The longest time that a connection may be without a request, in seconds."""
+UNREAD_S = 90
+"""The longest time in which a client may take nothing of its answer, in seconds: links are lost for a minute."""
 
 
 def own_addresses(family: socket.AddressFamily) -> list[str]:
@@ -78,20 +80,31 @@ def make_server(app: Any, connections: int) -> Server:
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
     class Protocol(H11Protocol):
-        """HTTP/1.1 that ends connections without a request, or without a whole next one, for which uvicorn would wait
-        for ever."""
+        """HTTP/1.1 that ends connections without a request, or without a whole next one, and those of clients that do
+        not read: for all of these uvicorn would wait for ever."""
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
-            self.loop.call_later(REQUEST_S, self._end_if_idle, None)
+            self._left, self._taken_s = 0, self.loop.time()
+            self._look = self.loop.call_later(REQUEST_S, self._end_if_idle, None)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._look.cancel()
+            super().connection_lost(exc)
 
         def _end_if_idle(self, answered: Any) -> None:
-            """Ends the connection if there was no request since the one that was answered at the last look."""
+            """Ends the connection if there was no request since the one that was answered at the last look, or if
+            nothing was taken of what is left to be sent, for which the end of a closed connection waits as well."""
+            left, now_s = self.transport.get_write_buffer_size(), self.loop.time()
+            if not left or left != self._left:
+                self._left, self._taken_s = left, now_s
+            if now_s - self._taken_s > UNREAD_S:
+                self.transport.abort()
+                return
             is_answered = self.cycle is not None and self.cycle.response_complete
             if self.cycle is None or (is_answered and self.cycle is answered):
                 self.transport.close()
-            elif not self.transport.is_closing():
-                self.loop.call_later(REQUEST_S, self._end_if_idle, self.cycle if is_answered else None)
+            self._look = self.loop.call_later(REQUEST_S, self._end_if_idle, self.cycle if is_answered else None)
 
     config = uvicorn.Config(
         app,

@@ -37,22 +37,23 @@ def locked(folder: Path, *, what: str, holder: str, setting: str) -> Iterator[in
     """Locks a folder, and creates it if needed. Yields the lock's file descriptor; a process that inherits it shares
     the lock, which ends with the last such process. Raises StateError if the folder is locked or cannot be written.
     """
-    with told_as(StateError, f"cannot use {what} {folder}", f"give another {setting}"):
+    says, do = f"cannot use {what} {folder}", f"give another {setting}"
+    with told_as(StateError, says, do):
         folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / f"{holder}.lock").open("a+", encoding="utf-8")
+        file = (folder / f"{holder}.lock").open("a+b", buffering=0)  # closing would try what has failed again
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             file.seek(0)
+            noted = file.read().decode(errors="replace").strip()
             raise StateError(
-                f"{what} {folder} is in use by the {holder} with process id {file.read().strip() or 'unknown'}: stop "
+                f"{what} {folder} is in use by the {holder} with process id {noted or 'unknown'}: stop "
                 f"that {holder}, or give this one another {setting}"
             ) from error
-        file.seek(0)
-        file.truncate()
-        file.write(str(os.getpid()))
-        file.flush()
+        with told_as(StateError, says, do):
+            file.truncate(0)
+            file.write(str(os.getpid()).encode())
         yield file.fileno()
 
 

@@ -92,6 +92,8 @@ def _decode_row(batch: object) -> object:
         return batch.to_pylist()[0]  # type: ignore[attr-defined]
     except UnicodeDecodeError:
         return BadRow("row is not valid Unicode")
+    except (ValueError, OverflowError, TypeError):  # such as a date after the year 9999, or in no known time zone
+        return BadRow("row has a value that cannot be read")
 
 
 def text_field(row: object, key: str, max_chars: int) -> str:

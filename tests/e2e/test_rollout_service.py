@@ -71,6 +71,7 @@ def test_a_node_learns_from_what_a_server_samples(model, tmp_path, serve):  # no
     done = run(model, tmp_path, "rounds=4", *adapters, *LONG, *remote(file))
     assert (done.returncode, done.stderr) == (0, "")
     assert "is left out" not in done.stdout
+    assert list((tmp_path / "state" / "rollouts").iterdir()) == []
     found = reports(tmp_path)
     assert [report["round"] for report in found] == [1, 2, 3, 4]
     versions = [0, *(report["policy_version"] for report in found)]

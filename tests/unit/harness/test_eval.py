@@ -333,6 +333,7 @@ def test_hostile_lines_are_left_out_and_counted(tmp_path, capsys):
         (["--dataset", "mbpp", "--path", "FILE", "--checkpoint", "gone"], "holds no checkpoint"),
         (["--dataset", "mbpp", "--path", "FILE", "--model", "no/such/model"], "no/such/model"),
         (["--score", "EMPTY"], "0 bytes"),
+        (["--score", "rows.parquet"], "rows.parquet is not a .jsonl file: give JSON lines with tests and solution"),
         (["--score", "EMPTY", "--checkpoint", "gone"], "--score executes stored solutions: leave out --checkpoint"),
         (["--score", "EMPTY", "--best-of", "2"], "leave out --best-of"),
         (["--score", "EMPTY", "--seed", "2"], "leave out --seed"),

@@ -7,6 +7,7 @@ from codezero.errors import StateError
 from codezero.evaluate.solved import metrics
 from codezero.harness.report import summary, table
 from codezero.runtime import results as stored
+from tests.fakes import files_of_at_most
 
 
 def results_in(folder, settings, lines_a_group):
@@ -37,6 +38,17 @@ def test_results_are_there_after_they_are_opened_again(tmp_path):
 def test_a_full_disk_is_told_as_such(tmp_path):
     with pytest.raises(StateError, match=r"results\.jsonl: No space left on device; free space"):
         stored.Results(tmp_path / "results.jsonl", Path("/dev/full"), {"seed": 0})
+
+
+def test_a_disk_that_is_full_at_a_later_group_is_told_and_what_was_written_is_kept(tmp_path):
+    with results_in(tmp_path, {}, 1) as results:
+        results.append(group_of("x", True))
+    full = files_of_at_most((tmp_path / "results.jsonl").stat().st_size + 5)
+    told = pytest.raises(StateError, match=r"cannot write to .*File too large; results so far are kept")
+    with told, full, results_in(tmp_path, {}, 1) as results:
+        results.append(group_of("y", True))
+    with results_in(tmp_path, {}, 1) as results:
+        assert results.rows == group_of("x", True)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
 import base64
+import datetime
 import json
 import pickle
 import zlib
@@ -74,6 +75,10 @@ OPEN_R1 = {
     "interaction_format": None,
 }
 DEEPCODER = {"problem": "Add two numbers.", "tests": json.dumps([{"input": "1 2\n", "output": "3\n"}])}
+
+DEEP = []
+for _ in range(20_000):
+    DEEP = [DEEP]
 
 
 def packed(value):
@@ -212,6 +217,15 @@ def test_a_row_of_another_kind_is_a_bad_row(name, row):
             livecodebench_row,
             LCB_FUNCTION,
             {"public_test_cases": '[{"input": "NaN", "output": "x", "testtype": "functional"}]'},
+        ),
+        *(
+            (livecodebench_row, LCB_FUNCTION, {"public_test_cases": [{**case, "testtype": "functional"}]})
+            for case in (
+                {"input": [b"a"], "output": "1"},
+                {"input": [1], "output": datetime.date(2026, 1, 2)},
+                {"input": [{b"a": 1}], "output": "1"},
+                {"input": [DEEP], "output": "1"},
+            )
         ),
     ],
 )

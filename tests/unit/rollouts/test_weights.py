@@ -314,6 +314,22 @@ def test_files_of_a_killed_trainer_are_not_sent_under_new_names(tmp_path):
     assert same(tiny_model(), served)
 
 
+def test_files_are_gone_at_the_end_and_an_upload_under_way_writes_none_anew(tmp_path):
+    snapshots = Snapshots(tiny_model(), tmp_path, Transfer.auto)
+    model = tiny_model()
+    change(model, torch.Generator().manual_seed(1))
+    snapshots.take(model)
+    (tmp_path / "server").mkdir()  # of a rollout server with the same state_dir
+    _, under_way = snapshots.open_for("")
+    with under_way:
+        assert len(list(tmp_path.glob("*.weights"))) == 2
+        snapshots.close()
+        assert [path.name for path in tmp_path.iterdir()] == ["server"]
+        assert under_way.read()
+    assert snapshots.open_for("") is None
+    assert [path.name for path in tmp_path.iterdir()] == ["server"]
+
+
 def test_runs_that_train_otherwise_need_a_server_that_starts_again(tmp_path):
     full, lora = tiny_model(), adapted()
     files = {}

@@ -6,6 +6,7 @@ import pytest
 
 from codezero.errors import StateError
 from codezero.runtime.state import bind_settings, bound_settings, check_settings, locked_state, secret_of
+from tests.fakes import files_of_at_most
 
 
 def hold(folder, held, release):
@@ -48,6 +49,17 @@ def test_a_folder_that_takes_nothing_is_named_with_what_helps(tmp_path, monkeypa
     monkeypatch.setattr("pathlib.Path.open", refused)
     with pytest.raises(StateError, match=told), locked_state(tmp_path):
         pass
+
+
+def test_a_lock_that_a_full_disk_has_no_room_for_is_named(tmp_path):
+    with (
+        files_of_at_most(0),
+        pytest.raises(StateError, match=r"cannot use state folder .*File too large; give another state_dir"),
+        locked_state(tmp_path),
+    ):
+        pass
+    with locked_state(tmp_path):
+        assert (tmp_path / "node.lock").read_text() == str(os.getpid())
 
 
 def test_settings_are_bound_for_good_and_new_ones_can_be_added(tmp_path):

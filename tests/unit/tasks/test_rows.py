@@ -110,6 +110,31 @@ def test_parquet_row_with_broken_text_is_counted(tmp_path):
     assert mixture.take_skipped() == {"mbpp: row is not valid Unicode": 1}
 
 
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [(2**52, "timestamp[ms]"), (2**30, "date32[day]"), (2**62, "time64[us]"), (2**62, "duration[ms]")],
+)
+def test_parquet_row_with_a_time_that_python_does_not_have_is_counted(tmp_path, value, kind):
+    import pyarrow as pa
+
+    path = tmp_path / "rows.parquet"
+    times = pa.array([value, 1]).cast(pa.int32() if kind.startswith("date32") else pa.int64())
+    pa.parquet.write_table(pa.table({"text": times.view(kind)}), path)
+    bad, good = read_rows(path, ["text"])
+    assert (str(bad), type(good)) == ("row has a value that cannot be read", dict)
+
+
+def test_parquet_row_with_a_time_zone_or_names_that_python_does_not_take_is_counted(tmp_path):
+    import pyarrow as pa
+
+    path = tmp_path / "rows.parquet"
+    pa.parquet.write_table(pa.table({"text": pa.array([1], pa.timestamp("ms", tz="No/Where"))}), path)
+    assert [type(row) for row in read_rows(path, ["text"])] == [BadRow]
+    twice = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
+    pa.parquet.write_table(pa.table({"text": twice}), path)
+    assert [type(row) for row in read_rows(path, ["text"])] == [BadRow]
+
+
 def assert_refused(path, *words):
     with pytest.raises(TaskError) as refused:
         make_task_source(only_mbpp(str(path), fallback=True), seed=0)
