@@ -101,7 +101,7 @@ else: print("LEAP" if y % 4 == 0 else "COMMON")
 def test_a_case_of_its_own_is_no_table_unless_it_names_a_word_of_the_example():
     years = {2000: "LEAP", 1900: "COMMON", 2004: "LEAP", 2001: "COMMON"}
     tests = "".join(f"Input:\n{year}\nOutput:\n{said}\n" for year, said in years.items())
-    asked = "Read a year. Print its kind."
+    asked = "Read a year. Print LEAP or COMMON."
     assert found(LEAP, asked, tests).settled(fatal_rules=True) is not False
     assert found(LEAP.replace("y % 400 == 0", "y == 2000"), asked, tests).settled(fatal_rules=True) is False
 
