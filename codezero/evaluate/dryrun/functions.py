@@ -223,8 +223,16 @@ def _callable(value: Any, /) -> bool:
     return value.cls.lookup("__call__") is not None if type(value) is Instance else callable(value)
 
 
+_OTHER_HASHES = 0x2545F491
+"""A number that changes hashes where a dry run is repeated with another order of sets."""
+
+
 def _hash(value: Any, /) -> int:
-    return hash(hashable(value))
+    found = hash(hashable(value))
+    if type(value) is int or (type(value) is Instance and value.cls.lookup("__hash__") is not None):
+        return found
+    meter.unordered = True  # of texts, and what has texts, each process has hashes of its own
+    return found ^ _OTHER_HASHES if meter.reordered else found
 
 
 def _based(function: Callable[[Any], str]) -> Callable[[Any], str]:

@@ -40,6 +40,8 @@ def _int(value: Any = 0, /, *base: Any, **kwargs: Any) -> int:
         raise TypeError("int() takes at most 2 arguments")
     if type(value) is Instance:
         value = value.as_number("__int__")
+        if isinstance(value, str | bytes):
+            raise TypeError(f"__int__ returned non-int (type {type_name(value)})")
     if not isinstance(value, _NUMERIC):
         raise TypeError(
             f"int() argument must be a string, a bytes-like object or a real number, not '{type_name(value)}'"
