@@ -254,7 +254,7 @@ def micro_batch_sequences(config: TrainConfig, load: Workload) -> int:
     one prompt share a micro-batch, but all groups of a round, also peers', may have the same task."""
     limits = batch_limits(config, load.device_type)
     in_round = (load.num_local + load.num_external + load.num_replayed) * load.num_generations
-    each = load.completion_tokens + limits.across_prompts * load.prompt_tokens
+    each = load.completion_tokens + limits.own_prompts * load.prompt_tokens
     return max(1, min(limits.max_sequences, limits.max_tokens // each, in_round))
 
 
