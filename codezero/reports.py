@@ -21,8 +21,6 @@ class UpdateReport:
 
     policy_version: int
     skipped: SkipReason | None = None
-    detail: str = ""
-    """Details of a skipped update, in words."""
     loss: float | None = None
     kl: float | None = None
     """The mean KL estimate per token against the reference; None if beta is 0."""

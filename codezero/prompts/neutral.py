@@ -39,9 +39,7 @@ _MUST = (
 )
 _SOLUTION = r"(?:solution|code|program|function|implementation|submission|answer|output|result|logic|this|it)"
 _PRAISE = r"(?:correct|right|perfect|valid|verified|flawless|bugfree|optimal|proven|accepted|passing)"
-_SURELY = (
-    r"(?:is|are|was|be|has|been|completely|fully|100|percent|definitely|certainly|provably|perfectly|indeed|very|all){0,8}"
-)
+_SURELY = r"(?:is|are|was|be|has|been|completely|fully|100|percent|definitely|certainly|provably|perfectly|indeed|very|all){0,8}"
 _YES = r"(?:yes|true|correct|accepted|pass(?:ed)?)"
 
 _CLAIMS: tuple[tuple[str, str], ...] = (
@@ -87,7 +85,10 @@ _CLAIMS: tuple[tuple[str, str], ...] = (
         r"(?:system|admin|administrator|developer|openai|gensyn|anthropic|qwen)"
         r"(?:message|note|prompt|override|says|confirms?|notice)",
     ),
-    ("claims to be right", r"testsuccess|passed\d{0,9}(?:of|in)?\d{0,9}tests?|\dpassed(?:in|0failed)?|0fail(?:ed|ures)"),
+    (
+        "claims to be right",
+        r"testsuccess|passed\d{0,9}(?:of|in)?\d{0,9}tests?|\dpassed(?:in|0failed)?|0fail(?:ed|ures)",
+    ),
 )
 """Descriptions of verdict-like text, each with a pattern for text reduced to letters and digits. Since that has no word
 boundaries, the patterns are of words that ordinary identifiers seldom have in this order. Repetitions have a bound, so

@@ -21,9 +21,9 @@ from codezero.types import FinishReason, Rollout, RolloutGroup, Task
 logger = logging.getLogger(__name__)
 
 AUTO_TOKENS = {"cpu": 256, "mps": 1024, "cuda": 4096}
-"""The number of tokens in a micro-batch if train.micro_batch_size is 0: on a CPU of the completions, elsewhere of the
-prompts too. On a CPU a larger one saves at most a seventh of the time, and 256 tokens of a 0.5B model take about 10 s
-on two cores: the longest wait after Ctrl-C."""
+"""The number of tokens in a micro-batch if train.micro_batch_size is 0: of the completions where these share their
+prompt, elsewhere of the prompts too. On a CPU a larger one saves at most a seventh of the time, and 256 tokens of a
+0.5B model take about 10 s on two cores: the longest wait after Ctrl-C."""
 KEPT_PROMPTS = 128
 """The number of encoded prompts of peers' tasks that are cached, at most 10 MB."""
 
@@ -73,8 +73,10 @@ class BatchLimits:
     max_tokens: int
     """The most tokens, with padding; a single longer sequence is a micro-batch of its own."""
     across_prompts: bool = False
-    """True if completions of different prompts may share a micro-batch: each has its own copy of the prompt, whose
-    tokens count. Otherwise those of one prompt share its computation, and completion tokens count."""
+    """True if completions of different prompts may share a micro-batch."""
+    own_prompts: bool = False
+    """True if each completion has its own copy of the prompt, whose tokens count. Otherwise those of one prompt share
+    its computation, and completion tokens count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,12 +186,14 @@ def to_sequences(
 
 def batch_limits(config: TrainConfig, device_type: str) -> BatchLimits:
     """Returns the configured number of sequences, or a number of tokens for the device ("cpu", "cuda" or "mps"). Only
-    on a CPU are the completions of one prompt enough work for a pass."""
+    on a CPU are the completions of one prompt enough work for a pass; they share its computation unless activations are
+    recomputed."""
+    sequences, tokens = config.micro_batch_size, 2**31
+    if not sequences:
+        sequences, tokens = 2**31, AUTO_TOKENS.get(device_type, AUTO_TOKENS["cuda"])
     across = device_type != "cpu"
-    if config.micro_batch_size:
-        return BatchLimits(max_sequences=config.micro_batch_size, max_tokens=2**31, across_prompts=across)
-    tokens = AUTO_TOKENS.get(device_type, AUTO_TOKENS["cuda"])
-    return BatchLimits(max_sequences=2**31, max_tokens=tokens, across_prompts=across)
+    own = across or config.gradient_checkpointing
+    return BatchLimits(max_sequences=sequences, max_tokens=tokens, across_prompts=across, own_prompts=own)
 
 
 def plan(sequences: Sequence[TrainSequence], limits: BatchLimits) -> tuple[PromptBatches, ...]:
@@ -197,7 +201,7 @@ def plan(sequences: Sequence[TrainSequence], limits: BatchLimits) -> tuple[Promp
     the shortest. Deterministic."""
 
     def length(sequence: TrainSequence) -> int:
-        return len(sequence.completion_ids) + limits.across_prompts * len(sequence.prompt_ids)
+        return len(sequence.completion_ids) + limits.own_prompts * len(sequence.prompt_ids)
 
     by_prompt: dict[tuple[int, ...], list[TrainSequence]] = {}
     for sequence in sequences:

@@ -134,12 +134,11 @@ class CheckpointStore:
 
     def load_best(self) -> Checkpoint:
         """Returns the best checkpoint. Raises CheckpointError: there is none, or it is damaged."""
-        try:
-            return _read(self.best)[1]
-        except _DAMAGED as error:
-            raise CheckpointError(
-                f"{self.best} cannot be read ({error}): give the state_dir alone for the newest checkpoint"
-            ) from error
+        return _read_or_refuse(self.best, "give the state_dir alone for the newest checkpoint")
+
+    def load_named(self, name: str) -> Checkpoint:
+        """Returns the checkpoint of this name and no other. Raises CheckpointError: there is none, or it is damaged."""
+        return _read_or_refuse(self._folder / name, "start again, after moving it away if it is still there")
 
     @property
     def best(self) -> Path:
@@ -318,6 +317,13 @@ def _read(path: Path) -> tuple[dict[str, Any], Checkpoint]:
         round=manifest["round"], learner=_read_tensors(path / _LEARNER), node=_read_tensors(path / _NODE)
     )
     return manifest, found
+
+
+def _read_or_refuse(path: Path, do: str) -> Checkpoint:
+    try:
+        return _read(path)[1]
+    except _DAMAGED as error:
+        raise CheckpointError(f"{path} cannot be read ({error}): {do}") from error
 
 
 def _read_tensors(path: Path) -> dict[str, Any]:

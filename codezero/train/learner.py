@@ -218,9 +218,7 @@ class GrpoLearner:
 
     def _skip(self, reason: SkipReason, detail: str, num_zero: int = 0) -> UpdateReport:
         logger.info("no update: %s (%s)", reason.value, detail)
-        return UpdateReport(
-            policy_version=self.policy_version, skipped=reason, detail=detail, num_zero_advantage=num_zero
-        )
+        return UpdateReport(policy_version=self.policy_version, skipped=reason, num_zero_advantage=num_zero)
 
 
 def _counting(scored: ScoredGroup) -> RolloutGroup:

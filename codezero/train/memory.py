@@ -17,6 +17,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from codezero.config import Moments, RolloutEngine, TrainConfig, TrainMethod
 from codezero.errors import ModelError
+from codezero.llm import onednn
 from codezero.llm.llama_library import CACHE_STEP
 from codezero.llm.llama_sampler import MAX_ROWS
 from codezero.llm.logprobs import OUTER_ROWS, head_chunk
@@ -44,7 +45,7 @@ class ModelShape:
     num_parameters: int
     """The number of parameters, tied weights counted once."""
     linear_parameters: int
-    """The number of weights in linear layers and head, of which generation on CPU keeps a second, packed copy."""
+    """The number of weights in linear layers and head, of which generation by oneDNN keeps a second, packed copy."""
     lora_width: int
     """The sum of inputs and outputs of all linear layers but the head; times the rank it is the adapters' size."""
     vocab_size: int
@@ -212,7 +213,8 @@ def estimate(shape: ModelShape, method: TrainMethod, config: TrainConfig, load: 
     moments = (4 if config.moments is Moments.bfloat16 else 8) * trained
     master_bytes = 4 * trained if masters else 0
     outside = load.engine is RolloutEngine.llama_cpp
-    packed = width * shape.linear_parameters if load.device_type == "cpu" else 0
+    packs = load.device_type == "cpu" and load.dtype is torch.float32 and onednn.is_available()
+    packed = width * shape.linear_parameters if packs else 0
     base_bytes = 34 * shape.num_parameters // 32 if outside else 0  # 32 numbers with their scale take 34 bytes
     decode_weights = SAMPLER_BYTES + base_bytes if outside else packed
     in_vllm = load.engine is RolloutEngine.vllm
@@ -252,7 +254,7 @@ def micro_batch_sequences(config: TrainConfig, load: Workload) -> int:
     one prompt share a micro-batch, but all groups of a round, also peers', may have the same task."""
     limits = batch_limits(config, load.device_type)
     in_round = (load.num_local + load.num_external + load.num_replayed) * load.num_generations
-    each = load.completion_tokens + limits.across_prompts * load.prompt_tokens
+    each = load.completion_tokens + limits.own_prompts * load.prompt_tokens
     return max(1, min(limits.max_sequences, limits.max_tokens // each, in_round))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from codezero.config import NodeConfig, RolloutEngine, TaskDraw, TrainConfig, TrainMethod
+from codezero.config import NodeConfig, RolloutEngine, TaskDraw
 from codezero.llm import device as devices
 from codezero.llm import engines, store
 from codezero.llm.load import LoadedModel
@@ -36,18 +36,12 @@ def bound_settings(config: NodeConfig) -> dict[str, Any]:
     bound: dict[str, Any] = {"model.name": config.model.name, "verifier.lora_r": config.verifier.lora_r}
     bound["verifier.train_solver"] = config.verifier.train_solver
     if config.verifier.train_solver:
-        train = solver_train_config(config)
         bound |= {
-            "train.method": train.method.value,
-            "train.lora_r": train.lora_r,
-            "train.lora_alpha": train.lora_alpha,
+            "train.method": config.train.method.value,
+            "train.lora_r": config.train.lora_r,
+            "train.lora_alpha": config.train.lora_alpha,
         }
     return bound
-
-
-def solver_train_config(config: NodeConfig) -> TrainConfig:
-    """Returns the settings of the solver's learner."""
-    return replace(config.train, method=TrainMethod.lora)
 
 
 def solver_weights(config: NodeConfig, model: LoadedModel) -> AbstractContextManager[object]:
@@ -99,7 +93,7 @@ def load(config: NodeConfig, console: Console) -> LoadedModel:
         console,
     )
     if config.verifier.train_solver:
-        add_lora(loaded.model, SOLVER, solver_train_config(config), config.seed + 1)
+        add_lora(loaded.model, SOLVER, config.train, config.seed + 1)
         console.line("solver: the same model, with adapters of its own")
     return loaded
 
@@ -112,7 +106,7 @@ def _writing(config: NodeConfig) -> Writing:
         max_new_tokens=max(MAX_NEW_TOKENS, config.rollout.max_new_tokens),
         train=writer.train_config(config.verifier),
         is_trained=True,
-        beside=solver_train_config(config) if config.verifier.train_solver else None,
+        beside=config.train if config.verifier.train_solver else None,
         engine=engine_of(config),
     )
 
@@ -134,7 +128,7 @@ def make_solver_learner(config: NodeConfig, model: LoadedModel, progress: Progre
     with solver_weights(config, model):
         return writer.make_learner(
             model,
-            solver_train_config(config),
+            config.train,
             max_new_tokens=config.rollout.max_new_tokens,
             temperature=config.rollout.temperature,
             progress=progress,

@@ -45,7 +45,8 @@ class LearningSolver:
             if one.exercise.is_right:
                 continue
             told = zip(one.answers, one.judged, strict=True)
-            refusing = [answer.cases for answer, judged in told if judged is not None and not judged.approves]
+            refused = [answer for answer, judged in told if judged is not None and not judged.approves]
+            refusing = [answer.cases for answer in refused if answer.cases]
             rng.shuffle(refusing)
             failures = (found for cases in dict.fromkeys(refusing) if (found := self._failures(one, cases)))
             if results := next(failures, None):

@@ -189,8 +189,8 @@ class Meter:
             self.unsure = "recursion depth"
 
     def call_by_library(self) -> None:
-        """Marks the case as unsure where a call that a class or a function of the library makes, such as that of a cache,
-        or a comprehension, may be too deep: some versions of CPython count it twice."""
+        """Marks the case as unsure where a comprehension, or a call that a class or a function of the library makes,
+        such as that of a cache, may be too deep: some versions of CPython count it twice."""
         if 2 * (self.depth + _UNSURE_CALLS) >= self.recursion_limit:
             self.unsure = "recursion depth"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from codezero.evaluate.dryrun.budget import Unsupported, meter
+from codezero.evaluate.dryrun.budget import Unsupported
 from codezero.evaluate.dryrun.objects import Instance
 from codezero.evaluate.dryrun.values import Function, Hidden
 

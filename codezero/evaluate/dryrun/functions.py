@@ -32,6 +32,7 @@ from codezero.evaluate.dryrun.measure import (
 from codezero.evaluate.dryrun.methods_streams import WRITERS
 from codezero.evaluate.dryrun.objects import Instance
 from codezero.evaluate.dryrun.operators import BINARY, power_modulo
+from codezero.evaluate.dryrun.order import is_fixed
 from codezero.evaluate.dryrun.reflection import BY_NAME
 from codezero.evaluate.dryrun.sorting import keys_of, sorted_items
 from codezero.evaluate.dryrun.streams import PER_CASE, Stream, open_file, read_line
@@ -229,7 +230,7 @@ _OTHER_HASHES = 0x2545F491
 
 def _hash(value: Any, /) -> int:
     found = hash(hashable(value))
-    if type(value) is int or (type(value) is Instance and value.cls.lookup("__hash__") is not None):
+    if is_fixed(value) or (type(value) is Instance and value.cls.lookup("__hash__") is not None):
         return found
     meter.unordered = True  # of texts, and what has texts, each process has hashes of its own
     return found ^ _OTHER_HASHES if meter.reordered else found

@@ -8,18 +8,19 @@ to the same both times, as most programs do, does not depend on the order.
 from __future__ import annotations
 
 from collections.abc import Collection
+from decimal import Decimal
 from itertools import islice
 from typing import Any
 
 from codezero.evaluate.dryrun.budget import meter
 
-_BY_VALUE = frozenset({int, float, bool, complex})
+_BY_VALUE = frozenset({int, float, bool, complex, Decimal})
 _LOOKED_AT = 4
 """Items that are looked at: those of a set are of one sort as a rule, and a loop may take the first of a large one."""
 _WIDEST = 8
 
 
-def _is_fixed(item: Any) -> bool:
+def is_fixed(item: Any) -> bool:
     """Returns True for a number or a small tuple of numbers, whose hash is the same in each process."""
     return type(item) in _BY_VALUE or (
         type(item) is tuple and len(item) <= _WIDEST and _BY_VALUE.issuperset(map(type, item))
@@ -28,7 +29,7 @@ def _is_fixed(item: Any) -> bool:
 
 def in_order(table: Collection[Any]) -> Collection[Any]:
     """Returns the items of a set in the order of this run, and notes that there may be another."""
-    if len(table) < 2 or all(map(_is_fixed, islice(table, _LOOKED_AT))):
+    if len(table) < 2 or all(map(is_fixed, islice(table, _LOOKED_AT))):
         return table
     meter.unordered = True
     if not meter.reordered:

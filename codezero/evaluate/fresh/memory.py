@@ -67,8 +67,8 @@ def _words_of(question: str, example: StdinExample) -> set[str]:
 def _compared(shown: WatchedRun, others: Sequence[WatchedRun], example: StdinExample, is_guessed: bool) -> Recalled:
     """Compares the dry run of an example with those of other inputs.
 
-    If the example takes a decision that no other input takes, it is a table where that names a word of the example, such
-    as 17 in `n == 17`, and UNTOLD where it does not, as in `year % 400 == 0`. If every input that takes one of its
+    If the example takes a decision that no other input takes, it is a table where that names a word of the example,
+    such as 17 in `n == 17`, and UNTOLD where it does not, as in `year % 400 == 0`. If every input that takes one of its
     decisions prints its answer it is a table, or UNTOLD if that is easily guessed: 0, 1, -1, words and phrases of the
     statement."""
     if own := shown.decisions - frozenset().union(*(one.decisions for one in others)):

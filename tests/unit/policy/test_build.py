@@ -17,7 +17,7 @@ from codezero.evaluate import build as judging
 from codezero.evaluate.build import JudgeWeights
 from codezero.evaluate.judge import ModelJudge
 from codezero.harness.policy import trained_in
-from codezero.llm import engines
+from codezero.llm import engines, onednn
 from codezero.llm.draw import SamplingParams
 from codezero.llm.sample import SampleRequest
 from codezero.llm.vllm_engine import VllmEngine
@@ -303,7 +303,8 @@ def test_a_judge_of_this_process_waits_for_its_turn(tmp_path, method):
         ("Apple GPU: alone, joined", "mps", (False, True)),
     ],
 )
-def test_readme_says_what_a_node_plans_with(row, device, joined):
+def test_readme_says_what_a_node_plans_with(row, device, joined, monkeypatch):
+    monkeypatch.setattr(onednn, "is_available", lambda: True)  # as on the machines that the table is about
     settings = [["swarm=native"] if one else ["preset=local"] for one in joined]
     cells = [
         ", ".join(f"{planned_gib(method, device, one, workers=2):.1f}" for one in settings)

@@ -6,8 +6,10 @@ import torch
 from codezero.config import TrainConfig
 from codezero.errors import PromptTooLong
 from codezero.train.batch import BatchLimits, TextEncoder, TrainSequence, batch_limits, collate, plan, to_sequences
+from codezero.train.memory import micro_batch_sequences
 from codezero.types import FinishReason, Rollout
 from tests.builders import group, rollout, task, tiny_tokenizer
+from tests.unit.train.test_memory import load
 
 END = 256
 
@@ -122,7 +124,7 @@ def test_plan_puts_equal_prompts_together_and_similar_lengths_side_by_side():
 
 def test_plan_packs_prompts_together_where_they_may_share_a_micro_batch():
     sequences = [sequence(2), sequence(9, prompt_ids=(5, 6, 7)), sequence(7), sequence(3), sequence(10)]
-    found = plan(sequences, BatchLimits(max_sequences=9, max_tokens=24, across_prompts=True))
+    found = plan(sequences, BatchLimits(max_sequences=9, max_tokens=24, across_prompts=True, own_prompts=True))
     lengths = [[(len(s.prompt_ids), len(s.completion_ids)) for s in b] for p in found for b in p.micro_batches]
     assert lengths == [[(3, 9), (1, 10)], [(1, 7), (1, 3), (1, 2)]]
     assert all(len(p.micro_batches) == 1 and p.prompt_ids == () for p in found)
@@ -131,6 +133,15 @@ def test_plan_packs_prompts_together_where_they_may_share_a_micro_batch():
 def test_plan_keeps_to_the_tokens_but_never_splits_a_sequence():
     found = plan([sequence(n) for n in (20, 5, 5, 4, 1)], BatchLimits(max_sequences=99, max_tokens=10))
     assert [[len(s.completion_ids) for s in b] for b in found[0].micro_batches] == [[20], [5, 5], [4, 1]]
+
+
+def test_short_completions_with_a_copy_of_the_prompt_each_keep_to_the_planned_memory():
+    """Where activations are recomputed no prompt is shared, and 256 tokens of completions would be many copies."""
+    config = TrainConfig(gradient_checkpointing=True)
+    rows = [sequence(30, prompt_ids=(5,) * 500) for _ in range(8)]
+    found = plan(rows, batch_limits(config, "cpu"))
+    planned = micro_batch_sequences(config, load(prompt_tokens=500, num_generations=8))
+    assert {len(batch) for prompt in found for batch in prompt.micro_batches} == {planned} == {1}
 
 
 def test_limits_are_the_configured_size_or_the_devices():

@@ -241,25 +241,29 @@ def test_own_rollouts_of_one_group_may_each_have_a_prompt_of_their_own():
     assert report.num_tokens == 9
 
 
-def test_unscored_groups_are_left_out():
+def test_unscored_groups_are_left_out(caplog):
+    caplog.set_level(logging.INFO)
     unscored = ScoredGroup(group=group([rollout(), rollout()]), verdicts=(), rewards=())
     report = learner().step([unscored])
-    assert (report.skipped, report.detail) == (SkipReason.NO_GROUPS, "0 of 1 groups scored")
+    assert report.skipped is SkipReason.NO_GROUPS
+    assert caplog.messages == ["no update: no scored groups (0 of 1 groups scored)"]
     assert learner().step([]).skipped is SkipReason.NO_GROUPS
     assert learner().step([unscored, good_and_bad()]).skipped is None
 
 
-def test_nan_reward_stops_the_update():
+def test_nan_reward_stops_the_update(caplog):
+    caplog.set_level(logging.INFO)
     model = tiny_model()
     before = weights(model)
     report = learner(model).step([good_and_bad(), scored([rollout(), rollout()], [math.nan, 1.0])])
     assert report.skipped is SkipReason.NOT_FINITE
-    assert "nan" in report.detail
+    assert "rewards [nan, 1.0] of " in caplog.text
     assert_unchanged(model, before)
 
 
 @pytest.mark.parametrize("bad", [-math.inf, -1e4])
-def test_a_ratio_that_is_not_finite_stops_the_update(bad):
+def test_a_ratio_that_is_not_finite_stops_the_update(bad, caplog):
+    caplog.set_level(logging.INFO)
     model = tiny_model()
     teacher = learner(model)
     teacher.policy_version = 1
@@ -268,18 +272,19 @@ def test_a_ratio_that_is_not_finite_stops_the_update(bad):
     rollouts = [rollout(completion_ids=GOOD), rollout(completion_ids=BAD, logprobs=(bad, bad))]
     report = teacher.step([scored(rollouts, [1.0, 0.0], policy_version=0)])
     assert report.skipped is SkipReason.NOT_FINITE
-    assert report.detail.startswith("gradient norm is nan in optimizer step 1 of 1")
+    assert "(gradient norm is nan in optimizer step 1 of 1;" in caplog.text
     assert report.policy_version == 1
     assert_unchanged(model, before)
     assert teacher.step([good_and_bad(policy_version=1)]).skipped is None
 
 
-def test_gradient_that_is_not_finite_stops_the_update():
+def test_gradient_that_is_not_finite_stops_the_update(caplog):
+    caplog.set_level(logging.INFO)
     model = tiny_model()
     before = weights(model)
     model.base_model.norm.weight.register_hook(lambda grad: grad * math.nan)
-    report = learner(model).step([good_and_bad()])
-    assert report.detail.startswith("gradient norm is nan")
+    assert learner(model).step([good_and_bad()]).skipped is SkipReason.NOT_FINITE
+    assert "(gradient norm is nan" in caplog.text
     assert_unchanged(model, before)
 
 

@@ -4,6 +4,7 @@ from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from codezero.config import Moments, RolloutEngine, TrainConfig, TrainMethod
 from codezero.errors import ModelError
+from codezero.llm import onednn
 from codezero.llm.logprobs import CompletionScorer
 from codezero.llm.recompute import recompute_products
 from codezero.runtime.amounts import GIB
@@ -65,7 +66,7 @@ def test_folder_without_a_model_is_a_model_error(tmp_path):
         read_shape(tmp_path)
 
 
-def test_printed_plan_of_the_smallest_model():
+def test_printed_plan_of_the_smallest_model(x86):
     found = estimate(SMALLEST, TrainMethod.full, TrainConfig(), load())
     assert found.line() == (
         "full: 6.9 GiB of memory (weights 1.8, optimizer 1.8, gradients 1.8, decode weights 1.8, activations 0.8, "
@@ -73,7 +74,7 @@ def test_printed_plan_of_the_smallest_model():
     )
 
 
-def test_lora_peaks_while_solving():
+def test_lora_peaks_while_solving(x86):
     found = estimate(SMALLEST, TrainMethod.lora, TrainConfig(), load(evaluator_bytes=2 * GIB))
     assert found.learn / GIB == pytest.approx(5.18, abs=0.01)
     assert found.solve / GIB == pytest.approx(6.32, abs=0.01)
@@ -86,6 +87,12 @@ def test_bfloat16_on_cuda_keeps_float32_masters_and_no_packed_weights():
     n = 494_032_768
     assert (found.weights, found.optimizer, found.gradients, found.decode_weights) == (2 * n, 8 * n, 4 * n, 0)
     assert found.disk == 3 * 8 * n
+
+
+@pytest.mark.parametrize(("dtype", "is_x86"), [(torch.bfloat16, True), (torch.float32, False)])
+def test_a_cpu_packs_weights_in_float32_by_onednn_only(monkeypatch, dtype, is_x86):
+    monkeypatch.setattr(onednn, "is_available", lambda: is_x86)
+    assert estimate(SMALLEST, TrainMethod.lora, TrainConfig(), load(dtype=dtype)).decode_weights == 0
 
 
 def test_without_masters_bfloat16_weights_take_eight_bytes_a_parameter():
@@ -197,7 +204,7 @@ def test_vllm_has_a_copy_of_the_weights_while_solving_and_keeps_its_process(meth
     assert (theirs.disk - ours.disk) / GIB == pytest.approx(0.92 if method is TrainMethod.full else 0.03, abs=0.01)
 
 
-def test_llama_cpp_samples_with_a_quarter_of_the_bytes_beside_and_none_of_the_packed_copy():
+def test_llama_cpp_samples_with_a_quarter_of_the_bytes_beside_and_none_of_the_packed_copy(x86):
     ours, theirs = (
         estimate(SMALLEST, TrainMethod.lora, TrainConfig(), load(engine=engine))
         for engine in (RolloutEngine.transformers, RolloutEngine.llama_cpp)

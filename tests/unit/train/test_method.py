@@ -23,7 +23,7 @@ def test_configured_method_is_kept_or_refused(method):
             plan_training(SMALLEST, TrainConfig(method=method), load(), where)
 
 
-def test_too_small_for_full_names_three_ways_out():
+def test_too_small_for_full_names_three_ways_out(x86):
     config = TrainConfig(method=TrainMethod.full)
     with pytest.raises(TrainingError) as found:
         plan_training(SMALLEST, config, load(), room(6.4))
@@ -79,7 +79,7 @@ def test_a_micro_batch_that_was_chosen_stays():
     assert on_a_card(SMALLEST, 9, method=TrainMethod.full, micro_batch_size=8) == (8, True)
 
 
-def test_too_small_for_lora_names_a_smaller_model():
+def test_too_small_for_lora_names_a_smaller_model(x86):
     larger = replace(SMALLEST, num_parameters=1_543_714_304, linear_parameters=1_543_569_408)
     with pytest.raises(TrainingError) as found:
         plan_training(larger, TrainConfig(), load(), room(6))
@@ -94,7 +94,7 @@ def test_too_small_for_anything_still_names_three():
     assert str(found.value).split(": ", 1)[1].count(";") == 2
 
 
-def test_short_disk_names_what_needs_less_disk():
+def test_short_disk_names_what_needs_less_disk(x86):
     with pytest.raises(TrainingError, match=r"needs 11\.0 GiB of disk where 4\.0 GiB can be used") as found:
         plan_training(SMALLEST, TrainConfig(method=TrainMethod.full), load(), room(20, disk_gib=4))
     assert "train.method=lora needs 4.3 GiB" in str(found.value)

@@ -94,6 +94,11 @@ def test_a_solution_that_ends_the_worker_gets_no_second_attempt(workers):
     assert Made(Mortal(Cause.SIGNAL), REFERENCE).solver.try_again([refused], "0") == []
 
 
+def test_an_answer_without_cases_takes_no_workers_time(workers):
+    refused = answered(workers, MINUS, ())
+    assert Made(None, REFERENCE).solver.try_again([refused], "0") == []
+
+
 def test_it_learns_from_both_attempts_and_masks_what_cannot_be_told(workers):
     made = Made(workers, REFERENCE, MINUS, UNKNOWN)
     first = made.candidates.judge(made.candidates.solve([PROBLEM]))
