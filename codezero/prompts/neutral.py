@@ -39,7 +39,10 @@ _MUST = (
 )
 _SOLUTION = r"(?:solution|code|program|function|implementation|submission|answer|output|result|logic|this|it)"
 _PRAISE = r"(?:correct|right|perfect|valid|verified|flawless|bugfree|optimal|proven|accepted|passing)"
-_SURELY = r"(?:is|are|was|be|has|been|completely|fully|100|percent|definitely|certainly|provably|perfectly|indeed|very|all){0,8}"
+_SURELY = (
+    r"(?:is|are|was|be|has|been|completely|fully|100|percent|definitely|certainly"
+    r"|provably|perfectly|indeed|very|all){0,8}"
+)
 _YES = r"(?:yes|true|correct|accepted|pass(?:ed)?)"
 
 _CLAIMS: tuple[tuple[str, str], ...] = (

@@ -313,24 +313,6 @@ def charged(items: Iterable[Any], width: int = 1) -> Iterator[Any]:
         yield item
 
 
-class Charged:
-    """An iterator that charges as `charged` does, and goes on after an error, as `map` and `filter` do."""
-
-    __slots__ = ("cost", "items")
-
-    def __init__(self, items: Iterator[Any], width: int = 1) -> None:
-        self.items, self.cost = items, 1 + (width >> 3)
-
-    def __iter__(self) -> Charged:
-        return self
-
-    def __next__(self) -> Any:
-        meter.left -= self.cost
-        if meter.left < 0:
-            meter.refill()
-        return next(self.items)
-
-
 class Opaque:
     """A value that is not interpreted: any use of it raises Unsupported, which ends the case."""
 
