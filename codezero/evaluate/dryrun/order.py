@@ -14,7 +14,7 @@ from typing import Any
 
 from codezero.evaluate.dryrun.budget import meter
 
-_BY_VALUE = frozenset({int, float, bool, complex, Decimal})
+_BY_VALUE = frozenset({int, float, bool, complex})
 _LOOKED_AT = 4
 """Items that are looked at: those of a set are of one sort as a rule, and a loop may take the first of a large one."""
 _WIDEST = 8
@@ -22,8 +22,10 @@ _WIDEST = 8
 
 def is_fixed(item: Any) -> bool:
     """Returns True for a number or a small tuple of numbers, whose hash is the same in each process."""
-    return type(item) in _BY_VALUE or (
-        type(item) is tuple and len(item) <= _WIDEST and _BY_VALUE.issuperset(map(type, item))
+    return (
+        type(item) in _BY_VALUE
+        or isinstance(item, Decimal)
+        or (type(item) is tuple and len(item) <= _WIDEST and _BY_VALUE.issuperset(map(type, item)))
     )
 
 
