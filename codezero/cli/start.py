@@ -80,7 +80,7 @@ def _start(options: argparse.Namespace) -> int:
         StartOptions(
             asked=asked,
             own=up_options(options, options.folder or Path("swarms/home")),
-            gpu_folder=options.folder or Path("gpus"),
+            folder=options.folder,
             org_id=options.org_id,
             port_sign_in=options.port_sign_in,
             sign_in_limit_s=60 * options.sign_in_minutes,

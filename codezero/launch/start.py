@@ -52,7 +52,8 @@ class StartOptions:
 
     asked: Options
     own: UpOptions
-    gpu_folder: Path
+    folder: Path | None = None
+    """The folder of nodes on several GPUs; None is `gpus`."""
     org_id: str = ""
     port_sign_in: int | None = None
     sign_in_limit_s: float = LIMIT_S
@@ -122,9 +123,13 @@ def _start(
         config = load_config(settings)
         console.log_to(Path(config.tracking.log_dir).expanduser())
         gpus = options.asked.gpus or by_default(config, settings, environment, console)
-        folders = [Path(config.state_dir).expanduser()]
-        if gpus:
-            folders = sorted(options.gpu_folder.glob("gpu-*/state"))
+        if options.folder is not None and not gpus:
+            raise ConfigError(
+                f"--folder {options.folder} is for a swarm of your own and for nodes on several GPUs: one node has "
+                "state_dir=DIR and tracking.log_dir=DIR"
+            )
+        gpu_folder = options.folder or Path("gpus")
+        folders = sorted(gpu_folder.glob("gpu-*/state")) if gpus else [Path(config.state_dir).expanduser()]
         for setting in cards.model_for(config, settings, folders, environment):
             console.line(f"{setting}, as GPUs of 40 GiB allow or the state was begun; MODEL_NAME chooses another")
             settings.append(setting)
@@ -134,8 +139,10 @@ def _start(
             for_app = {name: value for name, value in others.items() if name not in hidden}
             keys = [keyfile.identity_path(config.swarm.identity_path).absolute()]
             if gpus:
-                folder = options.gpu_folder.absolute()
-                keys = [folder / f"gpu-{gpu.number}" / "swarm.pem" for gpu in cards.chosen(gpus, config, environment)]
+                keys = [
+                    gpu_folder.absolute() / f"gpu-{gpu.number}" / "swarm.pem"
+                    for gpu in cards.chosen(gpus, config, environment)
+                ]
             settings += _sign_in(options, config, {**for_app, "NODE_KEYS": ",".join(map(str, keys))}, console, stack)
         for_node = {**others, **secrets}
         if config.ledger.kind is LedgerKind.wallet:
@@ -143,7 +150,7 @@ def _start(
         if gpus:
             gpu_options = GpuOptions(
                 gpus=gpus,
-                folder=options.gpu_folder,
+                folder=gpu_folder,
                 rounds=config.rounds,
                 settings=[setting for setting in settings if not setting.startswith("rounds=")],
             )

@@ -350,6 +350,10 @@ def test_the_environment_answers_like_options(checkout):
         (["--local", "train.speed=9"], "error: unknown setting train.speed"),
         (["--join", "gone.yaml"], "error: swarm file gone.yaml: there is no such file"),
         (["--own", "--gpus", "all"], "error: --gpus: this machine has no NVIDIA GPU"),
+        (
+            ["--local", "--folder", "mine"],
+            "error: --folder mine is for a swarm of your own and for nodes on several GPUs",
+        ),
         (["--local", "--gpus", "all"], "error: --gpus: this machine has no NVIDIA GPU"),
     ],
 )
