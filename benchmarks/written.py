@@ -1,7 +1,9 @@
-"""What test cases that a model writes are worth, by prompt and format alone: of themselves, and to choose a solution.
+"""What test cases that a model writes are worth: of themselves, and to choose a solution.
 
-    codezero eval --dataset mbpp --path mbpp.jsonl --limit 60 --best-of 8 --verify --temperature 0.8 --out written
-    python -m benchmarks.written written/results.jsonl
+    codezero eval --dataset mbpp --path mbpp.jsonl --limit 60 --best-of 8 --verify --temperature 0.8 --out prompt
+    python -m benchmarks.written prompt/results.jsonl          # by prompt and format alone
+    codezero eval ... --writer STATE_DIR --out trained         # by what `codezero verify` has trained
+    python -m benchmarks.written trained/results.jsonl
 
 The dry run tries each answer's cases on MBPP's own solution and on the model's solutions, of which execution has told
 which are right. A case is valid if MBPP's own solution passes it. The reward is AstraFlow's: one half for an answer
@@ -137,7 +139,11 @@ def mean_of(values: Sequence[bool]) -> float:
 
 
 def table(results: Mapping[str, Result]) -> str:
-    (result,) = results.values()
+    """Returns the tables of each folder of results."""
+    return "\n\n".join(_of_one(name, result) for name, result in results.items())
+
+
+def _of_one(name: str, result: Result) -> str:
     problems, number = list(result.counts.values()), verifier.NUM_CASES
     answers = [one["answers"] for one in problems]
 
@@ -172,9 +178,9 @@ def table(results: Mapping[str, Result]) -> str:
     with_pairs = sum(one["judged"]["runs"][1] > 0 for one in problems)
     return "\n\n".join(
         [
-            markdown(["what was written", "share"], rows),
-            markdown(["the solution chosen", "right", "to one drawn at random"], chosen_rows),
-            markdown([f"orders right and wrong solutions of {with_pairs} problems by", "AUC"], judges),
+            markdown([f"{name}: what was written", "share"], rows),
+            markdown([f"{name}: the solution chosen", "right", "to one drawn at random"], chosen_rows),
+            markdown([f"{name}: orders right and wrong solutions of {with_pairs} problems by", "AUC"], judges),
         ]
     )
 
