@@ -42,6 +42,8 @@ ORG_ENV, PORT_ENV = "ORG_ID", "CODEZERO_SIGN_IN_PORT"
 _APP = Path("modal-login")
 _SECRETS = (*OF_SOLVERS, *DOWNLOAD_ENVS, wandb.KEY_ENV)
 """The environment variables with secrets that nodes alone need."""
+_KEYS = ("ALCHEMY_API_KEY", "ALCHEMY_BASE_URL", "SIGN_IN_ENV_FILE")
+"""Environment variables of which the sign-in app needs one: the key, a service without one, or a file that has it."""
 _TRIES = 3
 """The number of attempts at the wallet's passphrase."""
 
@@ -184,6 +186,11 @@ def _sign_in(
         port=options.port_sign_in or _port(environment),
         log=Path(config.tracking.log_dir).expanduser().absolute() / "yarn.log",
     )
+    if not any(environment.get(name) for name in _KEYS) and not (place.folder / "sign-in.env").exists():
+        console.line(  # the app's first build takes minutes, and an app that runs already may have one
+            f"sign-in: {_KEYS[0]} is not set here or in {_APP}/sign-in.env, and nobody can sign in without the key of "
+            "an Alchemy app; --sign-in wallet needs none"
+        )
     app = stack.enter_context(SignInApp(place, {**environment, **_for_app(config)}, console))
     wanted = options.org_id or environment.get(ORG_ENV, "") or config.ledger.org_id
     org_id = signed_in(app, environment, console, wanted, options.sign_in_limit_s)

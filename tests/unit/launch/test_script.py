@@ -167,6 +167,7 @@ def login(checkout):
 def test_ctrl_c_while_waiting_for_the_sign_in_ends_the_app_and_keeps_what_is_signed_in(login, on_terminal):
     login.sign_in(ORG_ID, activated=False)
     tty = on_terminal("--testnet", "--sign-in", "app", "--yes")
+    tty.expect("sign-in: ALCHEMY_API_KEY is not set here or in modal-login/sign-in.env")
     tty.expect("is not activated yet: continue in the browser; 15 minutes left")
     tty.type("\x03")
     tty.expect("stopped before a node was started; keys, sign-ins and settings are unchanged")
