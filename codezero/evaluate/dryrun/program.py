@@ -129,8 +129,8 @@ class Program:
         self._body([None])
 
     def _prepare(self) -> None:
-        """Runs the solution and then the tests' setup, and gives the solution the imports of the setup, but none of its
-        other names, by which it could ask the tests for their answers."""
+        """Runs the solution, gives it the imports of the tests' setup, but none of its other names, by which it could
+        ask the tests for their answers, and runs the setup."""
         self._test_names.clear()
         self._define()
         if self._setup is None:
@@ -141,8 +141,8 @@ class Program:
             imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
             self._imports = Unit(self._names, {}, judges=True).block(imports)
         meter.judging = IN_TEST
-        self._setup([None])
         self._imports([None])
+        self._setup([None])
 
     def _run_reordered(self, run: Callable[[list[CaseResult]], None], first: list[CaseOutcome]) -> None:
         """Runs the cases again with another order of sets, and makes those unknown that come to something else than

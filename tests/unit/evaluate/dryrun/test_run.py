@@ -370,6 +370,8 @@ def test_the_imports_of_the_setup_are_for_the_solution_too():
     setup = "import math\nlimit = 3\ndef helper(x):\n    return x * 2\n"
     tests = setup + "assert f(2) == 7\nassert math.floor(f(1)) == limit + helper(1)"
     assert outcomes(code, tests) == [PASS, PASS]
+    called = "import math\nfour = f(0.5)\nassert four == 3\nassert f(1) == 5"  # the setup calls it already
+    assert outcomes(code, called) == [PASS, PASS]
 
 
 ORACLE = """
