@@ -37,6 +37,7 @@ def up(tmp_path):
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # nohup has it ignored
         )
         started.append(process)
         lines = []
@@ -97,8 +98,9 @@ def test_a_chain_runs_is_alone_in_its_folder_and_goes_on_where_it_was(up, host):
     assert registered(again.path, "early", "late") == [True, True]
 
 
-@pytest.mark.parametrize("host", ["localhost", "::"])
-@pytest.mark.parametrize("how", [signal.SIGINT, "parent gone"])
+@pytest.mark.parametrize(
+    ("how", "host"), [(signal.SIGINT, "localhost"), (signal.SIGHUP, "localhost"), ("parent gone", "::")]
+)
 def test_a_chain_stops_when_asked_and_leaves_no_process(up, host, how):
     running = up("--host", host)
     children = [child.pid for child in psutil.Process(running.process.pid).children()]

@@ -122,6 +122,15 @@ def test_of_two_starts_one_sets_up_and_what_a_killed_one_left_holds_nobody(tmp_p
     assert not (folder / ".setting-up").is_symlink()
 
 
+def test_a_full_disk_or_a_folder_of_others_is_told_before_anything_is_installed(tmp_path):
+    folder = folder_with(tmp_path, NO_CODEZERO)
+    shell = f"ln() {{ return 1; }}; {SET_UP}"
+    ended = subprocess.run(["bash", "-c", shell], cwd=folder, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 1
+    assert f"cannot write in {folder}: give yourself the right to, or free disk" in ended.stderr
+    assert "installing" not in ended.stderr
+
+
 def test_a_torch_of_ones_own_stays_until_another_is_asked_for(tmp_path):
     folder = folder_with(tmp_path, 'echo "$*" >>asked.txt')
     for given in ("TORCH=torch==2.9", "TORCH=", "TORCH=torch==2.10", "TORCH="):

@@ -324,6 +324,15 @@ def test_what_the_app_prints_for_weeks_stays_within_bounds(login, monkeypatch):
     assert (logs / "yarn.1.log").stat().st_size >= 5000
 
 
+def test_logs_that_cannot_be_written_are_told_with_their_setting(login):
+    (login.folder.parent / "logs").write_text("a file in the folder's place")
+    with (
+        pytest.raises(LedgerError, match=r"cannot write .*yarn.log: .*; give another tracking.log_dir"),
+        sign_in_app(login),
+    ):
+        pass
+
+
 def test_npm_that_fails_is_told_with_the_log_and_the_other_way(login):
     (login.folder.parent / "fails").write_text("")
     with (

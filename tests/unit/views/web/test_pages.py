@@ -8,6 +8,7 @@ from starlette.testclient import TestClient
 from codezero.ledger.board import read_shared
 from codezero.ledger.leaderboard import Leaderboard, LeaderboardRow
 from codezero.observe.probes import PAIR
+from codezero.runtime.state import locked_state
 from codezero.views.web.app import make_app
 from codezero.views.web.source import WatchedFolders
 from tests.browser.payloads import PAYLOADS
@@ -68,6 +69,16 @@ def test_a_node_that_comes_later_is_found(tmp_path, monkeypatch):
     assert "Nothing is finished yet" in text
     for path in ("/charts", "/rounds", "/peers", "/leaderboard"):
         assert site.get(path).status_code == 200
+
+
+def test_the_memory_of_a_node_that_has_ended_is_in_nobodys_way(tmp_path):
+    solver(tmp_path / "node-1", 1)
+    file = tmp_path / "node-1" / "state" / "status.json"
+    status = json.loads(file.read_text()) | {"planned_bytes": 10 * 2**30, "rss_bytes": 13 * 2**30}
+    file.write_text(json.dumps(status))
+    assert "were planned" not in client(tmp_path).get("/").text
+    with locked_state(file.parent):
+        assert "it uses 13.0 GiB of memory, 10.0 GiB were planned" in client(tmp_path).get("/").text
 
 
 def test_solvers_and_proposers_of_several_folders_have_a_name_each(tmp_path):
