@@ -89,8 +89,8 @@ install_torch() {
     "or choose yourself with TORCH=torch"
 }
 
-# Keeps other starts from installing here meanwhile, until `leave_alone`. What a process that was killed has left is removed.
-install_alone() {
+# Keeps other starts from installing here meanwhile, until `unlock_set_up`. What a process that was killed has left is removed.
+lock_set_up() {
   local other
   until ln -s $$ .setting-up 2>/dev/null; do
     other=$(readlink .setting-up) || fail "cannot write in $PWD: give yourself the right to, or free disk"
@@ -104,7 +104,7 @@ install_alone() {
   trap 'echo "stopped; the same command goes on where it was" >&2; exit 130' INT TERM HUP
 }
 
-leave_alone() {
+unlock_set_up() {
   trap - EXIT INT TERM HUP
   rm -f .setting-up
 }
@@ -118,7 +118,7 @@ set_up_venv() {
     .venv/bin/python -c 'import codezero' 2>/dev/null; then # which a new Python of the system ends
     return
   fi
-  install_alone
+  lock_set_up
   if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
     # One that somebody else has made, such as uv, which leaves pip out, is not deleted.
     [ ! -e .venv ] || [ -e .venv/installed ] || [ -e .venv/made-by-setup ] ||
@@ -143,7 +143,7 @@ set_up_venv() {
   rm -f .venv/installed .venv/installed-*
   printf '%s' "$stamp" >.venv/installed
   [ -z "$extra" ] || printf '%s' "$stamp" >".venv/installed-$extra"
-  leave_alone
+  unlock_set_up
 }
 
 # set_up_anvil: gets anvil from npm for the tests, which look for it there; without it those on a chain are skipped.
