@@ -92,6 +92,13 @@ EARLIER: Settings = {
     "train.lora_learning_rate": 1e-5,
 }
 """The defaults of a node with adapters before any of this was measured."""
+MANY: Settings = {
+    **LEARNING,
+    "rollout.num_generations": 16,
+    "swarm.num_local": 32,
+    "train.max_trained": 8,
+}
+"""Eight times as many attempts a round as by default, which a GPU takes little longer for."""
 ALWAYS: Settings = {
     "tasks": "mbpp",
     "swarm": "alone",
@@ -141,14 +148,15 @@ SWEEP = {
 }
 RUNS = {
     "defaults": Run(settings=LEARNING),
-    "uniform": Run(settings={**LEARNING, "tasks.draw": "uniform"}),
-    "earlier": Run(settings=EARLIER),
+    "uniform": Run(settings={**LEARNING, "swarm.num_local": 4, "tasks.draw": "uniform"}, rollouts=1024),
+    "earlier": Run(settings=EARLIER, rollouts=1024),
     "steady": Run(settings=STEADY),
     "informative": Run(settings=CONTRASTS),
     "shared": Run(settings={**LEARNING, "swarm.num_local": 4, "swarm.num_external": 4}, nodes=2),
     "alone": Run(settings={**LEARNING, "swarm.num_local": 4}),
     "double": Run(settings=LEARNING, rollouts=2 * ROLLOUTS),
     "gpu": Run(settings=LEARNING, rollouts=6144),
+    "many": Run(settings=MANY, rollouts=100 * 512),
     **SWEEP,
 }
 
