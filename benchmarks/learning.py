@@ -5,6 +5,7 @@
     python -m benchmarks.learning train defaults --rounds 32       # at most so many rounds more in this call
     python -m benchmarks.learning after defaults                   # evaluates the newest checkpoint
     python -m benchmarks.learning after defaults --checkpoint best
+    python -m benchmarks.learning before --samples 8               # pass@8: an arm of its own, as is `after`'s
     python -m benchmarks.learning report                           # a table, and a picture of each run
     python -m benchmarks.learning sweep lr-5e-5 g16                # all of these for each run, on the tuning split
 
@@ -180,7 +181,8 @@ def folder_of(name: str, run: Run, options: Any) -> Path:
 
 def evaluate(name: str, run: Run | None, split: Split, checkpoint: str, options: Any) -> None:
     """Evaluates the start (no run), or a run's newest or best checkpoint, as an arm of its own."""
-    settings = {"model": options.model, "split": split.name, "problems": data(options), "samples": samples(options)}
+    samples = options.samples or (2 if options.quick else SAMPLES)
+    settings = {"model": options.model, "split": split.name, "problems": data(options), "samples": samples}
     settings |= {"max_new_tokens": 8 if options.quick else TOKENS}
     pieces = [learnt.GREEDY_PIECE, learnt.SAMPLED_PIECE]
     if run is not None:
@@ -189,17 +191,19 @@ def evaluate(name: str, run: Run | None, split: Split, checkpoint: str, options:
             raise SystemExit(f"{weights} is not there: run `python -m benchmarks.learning train {name}` first")
         manifest = json.loads(weights.with_name("manifest.json").read_text(encoding="utf-8"))
         settings |= {"settings": run.settings, "round": manifest["round"]}
-    if checkpoint == "newest":
+    if options.samples:
+        pieces = [learnt.SAMPLED_PIECE]
+    elif checkpoint == "newest":
         pieces += [learnt.PROBE_PIECE, learnt.ATTEMPTS_PIECE]
     units = len(split.ids)
     arm = Arm(
         benchmark=BENCHMARK,
-        name=f"{name}-{checkpoint or split.name}",
+        name=f"{name}-{checkpoint or split.name}{learnt.of_samples(options.samples)}",
         settings=settings,
         seed=options.seed,
         pieces=pieces,
         power=[of_mean(SAMPLED, units, SPREAD)],
-        targets=[GAIN, SURE, GREEDY],
+        targets=[] if options.samples else [GAIN, SURE, GREEDY],
     )
     harness.run(arm, partial(piece_of, name, run, split, checkpoint, settings, options), options)
 
@@ -273,10 +277,6 @@ def data(options: Any) -> str:
     return harness.digest_of(options.mbpp) if options.mbpp else "hub"
 
 
-def samples(options: Any) -> int:
-    return 2 if options.quick else SAMPLES
-
-
 def digest(asked: Settings) -> str:
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:8]
 
@@ -287,6 +287,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("runs", nargs="*", metavar="RUN", help=f"of {', '.join(RUNS)}")
     parser.add_argument("--split", choices=[Split.report.name, Split.tune.name], help="of before (default: both)")
     parser.add_argument("--checkpoint", choices=("newest", "best"), default="newest", help="of after (default: newest)")
+    parser.add_argument(
+        "--samples", type=int, default=0, metavar="K", help="of before and after: only these, for pass@K"
+    )
     parser.add_argument("--rollouts", type=int, default=0, metavar="N", help="of train: to so many in all")
     parser.add_argument("--rounds", type=int, default=0, metavar="N", help="of train: at most so many more, in blocks")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="another seed is another run (default 0)")

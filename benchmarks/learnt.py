@@ -97,12 +97,36 @@ def table(results: Mapping[str, Result]) -> str:
             gains = gained(base, [one])
             reported.append([f"{name} against {other}", "", "", *(told(b, n, change) for change, b, n in gains)])
     header = ["run, checkpoint", "rollouts", "hours (of processors)", "pass@1 at T=1", "greedy", "any of the samples"]
-    parts = [markdown(header, reported), markdown([*header, "points an hour at T=1"], tuned)]
-    return "\n\n".join(part for part, rows in zip(parts, (reported, tuned), strict=True) if rows)
+    more = of_more(results)
+    parts = [
+        (markdown(header, reported), reported),
+        (markdown(["run, checkpoint", "k", "pass@1 at T=1", "pass@k"], more), more),
+        (markdown([*header, "points an hour at T=1"], tuned), tuned),
+    ]
+    return "\n\n".join(part for part, rows in parts if rows)
 
 
 def mean(found: Rates) -> float:
     return fmean(found.values())
+
+
+def of_samples(samples: int) -> str:
+    """The end of the name of an arm that has so many solutions to each problem; 0 for the usual number."""
+    return f"-of{samples}" * (samples > 0)
+
+
+def of_more(results: Mapping[str, Result]) -> list[list[str]]:
+    """The rows of evaluations with more solutions to each problem: pass@1 and pass@k of them."""
+    rows = []
+    for name, checkpoint, _, _, after in measured(results):
+        for arm, more in results.items():
+            run, _, samples = arm.rpartition("-of")
+            start = results.get(f"start-{after.settings['split']}-of{samples}")
+            if run == f"{name}-{checkpoint}" and start:
+                before, now = start.counts[SAMPLED_PIECE], more.counts[SAMPLED_PIECE]
+                pairs = [(of(before), of(now)) for of in (rates, solved_once)]
+                rows.append([run, samples, *(told(mean(a), mean(b), paired(a, b)) for a, b in pairs)])
+    return rows
 
 
 def told(before: float, after: float, change: Estimate) -> str:

@@ -142,6 +142,14 @@ def test_gains_are_paired_over_problems_and_held_against_their_targets():
     assert "75.0 % to 75.0 %: +0.0 points" in row
 
 
+def test_more_solutions_to_each_problem_give_pass_at_k():
+    results = measured()
+    results["start-report-of4"] = results["start-report"]
+    results["a-newest-of4"] = results["a-newest"]
+    row = learnt.table(results).splitlines()[-1]
+    assert row.startswith("| a-newest | 4 | 25.0 % to 56.2 %: +31.2 points [+0.0, +62.5] | 75.0 % to 75.0 %")
+
+
 def test_a_run_is_compared_with_the_start_on_its_own_problems():
     assert learnt.table(measured(split="tune")) == ""
 
