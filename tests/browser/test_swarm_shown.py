@@ -5,7 +5,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import urllib.request
@@ -19,6 +18,7 @@ from codezero.views.runs import find_runs
 from scripts.terminal import picture, take
 from tests.builders import save_tiny
 from tests.e2e.test_swarm import ROOT
+from tests.ports import free_port
 from tests.processes import wait_until
 from tests.unit.publish.push_hub import TOKEN, push_hub
 
@@ -29,21 +29,6 @@ NODES = ("node-1", "node-2")
 def codezero(*arguments, **settings):
     command = [sys.executable, "-m", "codezero", *map(str, arguments)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False, **settings)
-
-
-def free_ports(count):
-    """The first of so many in a row that nobody has."""
-    while True:
-        with socket.socket() as first:
-            first.bind(("127.0.0.1", 0))
-            port = first.getsockname()[1]
-        try:
-            for number in range(port, port + count):
-                with socket.socket() as one:
-                    one.bind(("127.0.0.1", number))
-        except (OSError, OverflowError):
-            continue
-        return port
 
 
 @contextmanager
@@ -84,7 +69,7 @@ def pictures(tmp_path):
 
 
 def test_a_swarm_is_shown_by_everything_at_once(tmp_path, pictures, visit):
-    model, folder, port = save_tiny(tmp_path / "model"), tmp_path / "swarm", free_ports(4)
+    model, folder, port = save_tiny(tmp_path / "model"), tmp_path / "swarm", free_port(4)
     with push_hub() as hub:
         settings = (
             *("tasks=builtin", f"model.name={model}", f"evaluator.model={model}", f"proposer.model={model}"),

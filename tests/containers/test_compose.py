@@ -12,9 +12,9 @@ import re
 
 import pytest
 
-from codezero.devchain.anvil import free_port
 from tests.builders import save_tiny
 from tests.containers.compose import Project
+from tests.ports import free_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 

@@ -18,13 +18,13 @@ from typing import NamedTuple
 import pytest
 from eth_account import Account
 
-from codezero.devchain.anvil import free_port
 from codezero.ledger.modal import credentials
 from codezero.ledger.reading import read_view
 from tests import chains, tiny_node
 from tests.builders import save_tiny
 from tests.e2e.checkout import checkout, start
 from tests.e2e.test_chain import ticking
+from tests.ports import free_port
 from tests.processes import wait_until
 from tests.unit.devchain.deployed import Deployed
 

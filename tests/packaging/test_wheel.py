@@ -13,10 +13,10 @@ import pytest
 
 from codezero import __version__
 from codezero.config.load import explain, load_config
-from codezero.devchain.anvil import free_port
 from tests import tiny_node
 from tests.builders import save_tiny
 from tests.chains import NO_ANVIL
+from tests.ports import free_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -17,6 +17,7 @@ from codezero.devchain.folder import ChainFolder
 from codezero.devchain.up import ChainOptions, choose, introduction
 from codezero.errors import ChainError
 from tests.chains import NO_ANVIL, DevChain
+from tests.ports import free_port
 from tests.processes import is_alive, wait_until, wait_until_gone
 
 
@@ -25,7 +26,7 @@ def up(tmp_path):
     """Starts chains in a folder and leaves none running."""
     if NO_ANVIL:
         pytest.skip(NO_ANVIL)
-    started, port = [], anvil.free_port()
+    started, port = [], free_port()
 
     def start(*options):
         process = subprocess.Popen(

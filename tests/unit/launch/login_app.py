@@ -2,8 +2,9 @@
 
 import json
 import shutil
-import socket
 import sys
+
+from tests.ports import free_port
 
 ORG_ID = "7f1d2c9a-0000-4000-8000-000000000001"
 OTHER = "7f1d2c9a-0000-4000-8000-000000000002"
@@ -73,9 +74,7 @@ class LoginApp:
         self.tools.mkdir(exist_ok=True)
         self._tool("npm", NPM.format(python=sys.executable))
         self._tool("node", "#!/bin/sh\necho v22.1.0\n")
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
 
     def asked(self):
         """What npm was asked for, one line each."""

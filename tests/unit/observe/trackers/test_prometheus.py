@@ -6,10 +6,10 @@ import urllib.request
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from codezero.devchain.anvil import free_port
 from codezero.observe.trackers.metrics import batch_metrics, round_metrics
 from codezero.observe.trackers.prometheus import MAX_LABELS, Prometheus
 from codezero.observe.trackers.threads import TrackerThreads
+from tests.ports import free_port
 from tests.unit.observe.test_batches import report as batch_report
 from tests.unit.observe.test_monitor import report
 

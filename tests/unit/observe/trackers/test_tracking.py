@@ -8,9 +8,9 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from codezero.config.load import learning_settings, load_config
-from codezero.devchain.anvil import free_port
 from codezero.errors import ConfigError
 from codezero.observe import tracking
+from tests.ports import free_port
 from tests.processes import wait_until
 from tests.unit.evaluate.loopback import serve
 from tests.unit.observe.trackers.test_prometheus import scrape
