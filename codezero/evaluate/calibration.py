@@ -70,10 +70,15 @@ def case_features(p_whole: float, logprob: float) -> dict[str, float]:
     return {"whole": math.log(p / (1.0 - p)), "value": math.sqrt(max(-logprob, 0.0))}
 
 
-def of(model: str) -> Calibration:
-    """Returns the model's calibration. A model without one has `default`: logit unscaled, likelihood as for 1.5B."""
-    table = _table()
-    return table.get(model, table["default"])
+def of(judge: str) -> Calibration:
+    """Returns the calibration of the model that a judge's name contains, however files and servers write it, such as
+    `qwen2.5-coder:1.5b at localhost:11434`. Other models have `default`: logit unscaled, likelihood as for 1.5B."""
+    name, table = judge.casefold().replace(":", "-"), _table()
+    return next((one for model, one in table.items() if _kind(model) in name), table["default"])
+
+
+def _kind(model: str) -> str:
+    return model.casefold().removesuffix("-instruct")
 
 
 @cache

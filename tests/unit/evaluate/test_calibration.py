@@ -28,6 +28,18 @@ def test_a_program_that_stops_its_dry_run_before_the_last_test_is_not_taken_for_
         assert weights.get("passed", 0.0) < math.log(P_UNSURE[1] / (1 - P_UNSURE[1]))
 
 
+@pytest.mark.parametrize(
+    ("judge", "model"),
+    [
+        ("qwen2.5-coder-0.5b-instruct-q4_k_m.gguf in llama.cpp", SMALL_JUDGE),
+        ("qwen2.5-coder:1.5b at localhost:11434", LARGE_JUDGE),
+        ("Qwen/Qwen2.5-Coder-1.5B-Instruct-AWQ at gpu.example", LARGE_JUDGE),
+    ],
+)
+def test_a_judge_outside_this_process_has_the_weights_of_its_model(judge, model):
+    assert calibration.of(judge) is calibration.of(model) is not calibration.of("somebody/else")
+
+
 def test_an_unknown_model_is_taken_at_its_word():
     assert calibration.of("somebody/else").by_logit(0.8, 0.2) == pytest.approx(0.8)
 
