@@ -193,8 +193,11 @@ def _delete_one(unit: Unit, target: ast.expr) -> Statement:
 
 
 def delete_name(unit: Unit, name: str) -> Statement:
-    slot, load, store = unit.local_slot(name), unit.load(name), unit.store(name)
-    if slot is not None or (unit.scope.kind == "function" and unit.scope.find(unit.scope.mangled(name)) is not None):
+    """Returns a function that unbinds a variable. It raises NameError if the variable is not bound."""
+    load, store = unit.load(name), unit.store(name)
+    scope, name = unit.scope, unit.scope.mangled(name)
+    is_in_class = scope.kind == "class" and name not in scope.globals and name not in scope.nonlocals
+    if not is_in_class and scope.find(name) is not None:
 
         def forget(frame: Frame) -> None:
             load(frame)
@@ -204,7 +207,7 @@ def delete_name(unit: Unit, name: str) -> Statement:
     names = unit.names
 
     def remove(frame: Frame) -> None:
-        target = frame[1] if unit.scope.kind == "class" else names
+        target = frame[1] if is_in_class else names
         if name not in target:
             raise NameError(f"name '{name}' is not defined")
         del target[name]
