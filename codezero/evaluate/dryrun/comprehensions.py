@@ -144,7 +144,7 @@ def _generator(unit: Unit, node: ast.GeneratorExp) -> Expression:
 
     def make(frame: Frame) -> Iterating:
         items = iter(kept(source(frame)))
-        return Iterating(run([frame, *pad], items))
+        return Iterating(run([frame, *pad], items), is_generator=True)
 
     return make
 

@@ -26,7 +26,7 @@ def _item(value: Instance, key: Any) -> Any:
 
 
 def _iterator(value: Instance) -> Iterating:
-    return Iterating(charged(iterate(value.data)), is_generator=False)
+    return Iterating(charged(iterate(value.data)))
 
 
 def _forward(run: Callable[[Any, Any], Any]) -> Callable[[Instance, Any], Any]:

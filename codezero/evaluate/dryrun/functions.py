@@ -126,39 +126,39 @@ def _range_of(value: Any) -> Iterator[Any]:
 
 
 def _reversed(value: Any, /) -> Iterating:
-    return Iterating(charged(_range_of(value)), is_generator=False)
+    return Iterating(charged(_range_of(value)))
 
 
 def _enumerate(items: Any, start: Any = 0) -> Iterating:
-    return Iterating(charged(enumerate(kept(items), bound(start))), is_generator=False)
+    return Iterating(charged(enumerate(kept(items), bound(start))))
 
 
 def _zip(*sources: Any, strict: Any = False) -> Iterating:
     fed = [kept(source) for source in sources]
-    return Iterating(charged(zip(*fed, strict=bool(strict)), len(fed)), is_generator=False)
+    return Iterating(charged(zip(*fed, strict=bool(strict)), len(fed)))
 
 
 def _map(function: Any, *sources: Any) -> Iterating:
     if not sources:
         raise TypeError("map() must have at least two arguments.")
     fed = [kept(source) for source in sources]
-    return Iterating(_Charged(map(function, *fed), len(fed)), is_generator=False)
+    return Iterating(_Charged(map(function, *fed), len(fed)))
 
 
 def _filter(function: Any, items: Any, /) -> Iterating:
-    return Iterating(_Charged(filter(function, lazy(items))), is_generator=False)
+    return Iterating(_Charged(filter(function, lazy(items))))
 
 
 def _iter(value: Any, *sentinel: Any) -> Any:
     if sentinel:
         if not callable(value):
             raise TypeError("iter(v, w): v must be callable")
-        return Iterating(charged(iter(lambda: measured(value()), *sentinel)), is_generator=False)
+        return Iterating(charged(iter(lambda: measured(value()), *sentinel)))
     if type(value) is Iterating:
         return value
     if type(value) is Instance:
         return value.iterator()
-    return Iterating(charged(kept(value)), is_generator=False)
+    return Iterating(charged(kept(value)))
 
 
 def _next(iterator: Any, *default: Any) -> Any:

@@ -29,7 +29,7 @@ def _streaming(function: Callable[..., Any], first: int, last: int | None = None
     def call(*args: Any, **kwargs: Any) -> Iterating:
         end = len(args) if last is None else last + 1
         fed = [lazy(arg) if first <= i < end else arg for i, arg in enumerate(args)]
-        return Iterating(charged(function(*fed, **kwargs), len(fed)), is_generator=False)
+        return Iterating(charged(function(*fed, **kwargs), len(fed)))
 
     return call
 
@@ -42,7 +42,7 @@ def _pooling(function: Callable[..., Any]) -> Callable[..., Iterating]:
         size = (r or tuple(kwargs.values()) or (len(pool),))[0]
         size = size if isinstance(size, int) else len(pool)
         meter.allocate(max(size, 0) * 16)
-        return Iterating(charged(function(pool, *r, **kwargs), size + 4), is_generator=False)
+        return Iterating(charged(function(pool, *r, **kwargs), size + 4))
 
     return call
 
@@ -51,30 +51,30 @@ def _product(*sources: Any, repeat: Any = 1) -> Iterating:
     pools = [to_list(source) for source in sources]
     size = len(pools) * (repeat if isinstance(repeat, int) else 1)
     meter.allocate(max(size, 0) * 64)
-    return Iterating(charged(itertools.product(*pools, repeat=repeat), size + 4), is_generator=False)
+    return Iterating(charged(itertools.product(*pools, repeat=repeat), size + 4))
 
 
 def _count(*args: Any, **kwargs: Any) -> Iterating:
     for number in (*args, *kwargs.values()):
         bound(number)
-    return Iterating(charged(itertools.count(*args, **kwargs)), is_generator=False)
+    return Iterating(charged(itertools.count(*args, **kwargs)))
 
 
 def _repeat(*args: Any, **kwargs: Any) -> Iterating:
-    return Iterating(charged(itertools.repeat(*args, **kwargs)), is_generator=False)
+    return Iterating(charged(itertools.repeat(*args, **kwargs)))
 
 
 def _accumulate(items: Any, func: Any = None, *, initial: Any = None) -> Iterating:
     found = itertools.accumulate(lazy(items), _ADD if func is None else func, initial=initial)
-    return Iterating(charged(found), is_generator=False)
+    return Iterating(charged(found))
 
 
 def _chain_all(sources: Any, /) -> Iterating:
-    return Iterating(_chained(lazy(sources)), is_generator=False)
+    return Iterating(_chained(lazy(sources)))
 
 
 def _chain(*sources: Any) -> Iterating:
-    return Iterating(_chained(iter(sources)), is_generator=False)
+    return Iterating(_chained(iter(sources)))
 
 
 def _chained(sources: Iterator[Any]) -> Iterator[Any]:
@@ -87,14 +87,14 @@ def _groupby(items: Any, key: Any = None) -> Iterating:
         by = measured if key is None else lambda item: measured(key(item))
         for value, group in itertools.groupby(lazy(items), by):
             meter.work(0)
-            yield value, Iterating(charged(group), is_generator=False)
+            yield value, Iterating(charged(group))
 
-    return Iterating(groups(), is_generator=False)
+    return Iterating(groups())
 
 
 def _tee(items: Any, n: Any = 2, /) -> tuple[Iterating, ...]:
     meter.allocate(max(n, 0) * 64)
-    return tuple(Iterating(charged(part), is_generator=False) for part in itertools.tee(lazy(items), n))
+    return tuple(Iterating(charged(part)) for part in itertools.tee(lazy(items), n))
 
 
 _CHAIN = TypeValue(itertools.chain, _chain)
@@ -264,7 +264,7 @@ def _best(function: Callable[..., Any]) -> Callable[..., Any]:
 def _merge(*sources: Any, key: Any = None, reverse: Any = False) -> Iterating:
     by = measured if key is None else lambda item: measured(key(item))
     merged = heapq.merge(*[lazy(source) for source in sources], key=by, reverse=bool(reverse))
-    return Iterating(charged(merged), is_generator=False)
+    return Iterating(charged(merged))
 
 
 HEAPQ: dict[str, Any] = {

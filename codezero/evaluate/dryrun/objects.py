@@ -151,7 +151,7 @@ class Instance:
     def iterator(self) -> Iterating | Instance:
         """Returns the result of `__iter__`, or an iterator over the results of `__getitem__`."""
         if self.data is None and self.cls.lookup("__iter__") is None and self.cls.lookup("__getitem__") is not None:
-            return Iterating(self._items(), is_generator=False)
+            return Iterating(self._items())
         found = self.invoke("__iter__", missing=f"'{self.cls.name}' object is not iterable")
         if type(found) is Iterating or (type(found) is Instance and found.cls.lookup("__next__") is not None):
             return found

@@ -72,7 +72,7 @@ def _findall(pattern: Any, string: Any, *bounds: Any) -> list[Any]:
 
 
 def _finditer(pattern: Any, string: Any, *bounds: Any) -> Iterating:
-    return Iterating(charged(list(_matches(pattern, string, *bounds))), is_generator=False)
+    return Iterating(charged(list(_matches(pattern, string, *bounds))))
 
 
 def _subn(pattern: Any, repl: Any, string: Any, count: Any = 0) -> tuple[str, int]:

@@ -101,7 +101,7 @@ class Function(Hidden):
         if meter.left < 0:
             meter.refill()
         if code.is_generator:
-            return Iterating(code.body(frame))
+            return Iterating(code.body(frame), is_generator=True)
         if meter.depth >= NEAR_LIMIT:
             meter.deep()
         meter.depth += 1
@@ -262,7 +262,7 @@ class Iterating(Hidden):
 
     __slots__ = ("is_generator", "raw")
 
-    def __init__(self, raw: Iterator[Any], is_generator: bool = True) -> None:
+    def __init__(self, raw: Iterator[Any], is_generator: bool = False) -> None:
         self.raw, self.is_generator = raw, is_generator
 
     def __iter__(self) -> Iterating:
