@@ -18,24 +18,6 @@ class Class(Type):
     """An interpreted class. Its bases are interpreted classes and at most one builtin: an exception class, or a type
     such as `dict`, of which each instance holds a value as its data."""
 
-    __slots__ = (
-        "abstract",
-        "annotated",
-        "bases",
-        "builtin",
-        "call",
-        "fields",
-        "frozen",
-        "is_library",
-        "members",
-        "mro",
-        "name",
-        "namespace",
-        "qualname",
-        "slots",
-        "trusted",
-    )
-
     def __init__(
         self,
         name: str,

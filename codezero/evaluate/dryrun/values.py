@@ -36,22 +36,6 @@ class Hidden:
 class Code:
     """The code of one `def` or `lambda`, shared by all closures made from it."""
 
-    __slots__ = (
-        "body",
-        "cost",
-        "fixed",
-        "is_generator",
-        "judging",
-        "keyword_only",
-        "kwarg",
-        "name",
-        "pad",
-        "params",
-        "plain",
-        "posonly",
-        "vararg",
-    )
-
     def __init__(
         self,
         name: str,
