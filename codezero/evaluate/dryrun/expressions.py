@@ -34,15 +34,16 @@ def _name(unit: Unit, node: ast.Name) -> Expression:
     return unit.load(node.id)
 
 
-def judged(unit: Unit, run: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Returns an operator for use in tests, where methods of the solution's classes may not decide comparisons."""
+def judged(unit: Unit, run: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns an operator, or a function of a value's truth, for use in tests, where methods of the solution's classes
+    decide neither comparisons nor truth."""
     if not unit.judges:
         return run
 
-    def judge(a: Any, b: Any) -> Any:
+    def judge(*values: Any) -> Any:
         before, meter.judging = meter.judging, IN_COMPARISON
         try:
-            return run(a, b)
+            return run(*values)
         finally:
             meter.judging = before
 
@@ -79,8 +80,8 @@ def _binary(unit: Unit, node: ast.BinOp) -> Expression:
 def _unary(unit: Unit, node: ast.UnaryOp) -> Expression:
     operand = unit.expression(node.operand)
     if isinstance(node.op, ast.Not):
-        truth = judged_truth(unit, operand)
-        return lambda frame: not truth(frame)
+        negate = judged(unit, operator.not_)
+        return lambda frame: negate(operand(frame))
     if isinstance(node.op, ast.USub):
         if isinstance(node.operand, ast.Constant) and isinstance(node.operand.value, int | float):
             value = -node.operand.value
@@ -89,22 +90,6 @@ def _unary(unit: Unit, node: ast.UnaryOp) -> Expression:
     if isinstance(node.op, ast.UAdd):
         return lambda frame: operators.unary(operator.pos, operand(frame))
     return lambda frame: operators.unary(operator.invert, operand(frame))
-
-
-def judged_truth(unit: Unit, test: Expression) -> Expression:
-    """Returns the closure of a condition. In tests, an instance of the solution may not define its own truth."""
-    if not unit.judges:
-        return test
-
-    def judge(frame: Frame) -> bool:
-        value = test(frame)
-        before, meter.judging = meter.judging, IN_COMPARISON
-        try:
-            return bool(value)
-        finally:
-            meter.judging = before
-
-    return judge
 
 
 def _boolean(unit: Unit, node: ast.BoolOp) -> Expression:

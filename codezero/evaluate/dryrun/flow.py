@@ -10,10 +10,10 @@ from typing import Any
 
 from codezero.evaluate.dryrun.budget import DepthError, Stop, meter
 from codezero.evaluate.dryrun.classes import Class
-from codezero.evaluate.dryrun.compiler import BREAK, CONTINUE, STATEMENTS, Expression, Statement, Unit
+from codezero.evaluate.dryrun.compiler import BREAK, CONTINUE, STATEMENTS, Statement, Unit
 from codezero.evaluate.dryrun.displays import source_of
 from codezero.evaluate.dryrun.errors import PROGRAM_ERRORS, Raised, check_host_call, throwable
-from codezero.evaluate.dryrun.expressions import judged, judged_truth
+from codezero.evaluate.dryrun.expressions import judged
 from codezero.evaluate.dryrun.measure import iterate
 from codezero.evaluate.dryrun.operators import COMPARE
 from codezero.evaluate.dryrun.targets import delete_name, target_store
@@ -213,10 +213,10 @@ def _assert(unit: Unit, node: ast.Assert) -> Statement:
     comparison = node.test
     if unit.judges and isinstance(comparison, ast.Compare) and len(comparison.ops) == 1:
         return _assert_comparison(unit, comparison)
-    test = judged_truth(unit, unit.expression(node.test))
+    test, truth = unit.expression(node.test), judged(unit, bool)
 
     def check(frame: Frame) -> None:
-        if not test(frame):
+        if not truth(test(frame)):
             raise AssertionError(*([message(frame)] if message else []))
 
     return check
@@ -228,25 +228,13 @@ _MAX_SHOWN = 60
 def _assert_comparison(unit: Unit, node: ast.Compare) -> Statement:
     """Translates `assert a == b` of a test, whose failure shows both values."""
     left, right = unit.expression(node.left), unit.expression(node.comparators[0])
-    sides: list[Any] = [None, None]
-
-    def kept(number: int, value: Expression) -> Expression:
-        def keep(frame: Frame) -> Any:
-            sides[number] = value(frame)
-            return sides[number]
-
-        return keep
-
-    run = judged(unit, COMPARE[type(node.ops[0]).__name__])
-    first, second = kept(0, left), kept(1, right)
-    test = judged_truth(unit, lambda frame: run(first(frame), second(frame)))
+    name = type(node.ops[0]).__name__
+    run, truth = judged(unit, COMPARE[name]), judged(unit, bool)
 
     def check(frame: Frame) -> None:
-        try:
-            if not test(frame):
-                raise Unequal(_unequal(type(node.ops[0]).__name__, *sides))
-        finally:
-            sides[:] = [None, None]
+        a, b = left(frame), right(frame)
+        if not truth(run(a, b)):
+            raise Unequal(_unequal(name, a, b))
 
     return check
 
