@@ -77,19 +77,19 @@ def _binary(unit: Unit, node: ast.BinOp) -> Expression:
     return lambda frame: run(left(frame), right(frame))
 
 
+_UNARY: dict[type, Callable[[Any], Any]] = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}
+
+
 def _unary(unit: Unit, node: ast.UnaryOp) -> Expression:
     operand = unit.expression(node.operand)
     if isinstance(node.op, ast.Not):
         negate = judged(unit, operator.not_)
         return lambda frame: negate(operand(frame))
-    if isinstance(node.op, ast.USub):
-        if isinstance(node.operand, ast.Constant) and isinstance(node.operand.value, int | float):
-            value = -node.operand.value
-            return lambda frame: value
-        return lambda frame: operators.unary(operator.neg, operand(frame))
-    if isinstance(node.op, ast.UAdd):
-        return lambda frame: operators.unary(operator.pos, operand(frame))
-    return lambda frame: operators.unary(operator.invert, operand(frame))
+    run, number = _UNARY[type(node.op)], node.operand
+    if run is operator.neg and isinstance(number, ast.Constant) and isinstance(number.value, int | float):
+        value = -number.value
+        return lambda frame: value
+    return lambda frame: operators.unary(run, operand(frame))
 
 
 def _boolean(unit: Unit, node: ast.BoolOp) -> Expression:
