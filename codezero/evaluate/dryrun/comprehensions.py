@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import Any
 
 from codezero.evaluate.dryrun.budget import Unsupported, meter
 from codezero.evaluate.dryrun.compiler import EXPRESSIONS, Expression, Store, Unit
 from codezero.evaluate.dryrun.displays import source_of
+from codezero.evaluate.dryrun.generators import driven
 from codezero.evaluate.dryrun.measure import hashable, iterate, kept
 from codezero.evaluate.dryrun.scope import Comprehension, comprehension_scope
 from codezero.evaluate.dryrun.targets import target_store
@@ -120,27 +121,12 @@ def _generator(unit: Unit, node: ast.GeneratorExp) -> Expression:
     source, inner, loops = _comprehension(unit, node)
     value = inner.expression(node.elt)
     pad = [UNBOUND] * len(inner.scope.slots)
-    judging = unit.judging
 
-    def run(own: Frame, items: Iterable[Any]) -> Iterator[Any]:
-        """Runs the generator, which counts as a call in progress, as in CPython; `meter.judging` is its own."""
-        meter.enter()
-        before = meter.judging
-        meter.judging = before if judging is None else judging
-        try:
-            for _ in _walk(loops, 0, own, items):
-                item = value(own)
-                meter.depth -= 1
-                meter.judging = before
-                try:
-                    yield item
-                finally:
-                    meter.depth += 1
-                    before = meter.judging
-                    meter.judging = before if judging is None else judging
-        finally:
-            meter.depth -= 1
-            meter.judging = before
+    def produce(own: Frame, items: Iterable[Any]) -> Generator[Any, Any, None]:
+        for _ in _walk(loops, 0, own, items):
+            yield value(own)
+
+    run = driven(produce, unit.judging)
 
     def make(frame: Frame) -> Iterating:
         items = iter(kept(source(frame)))

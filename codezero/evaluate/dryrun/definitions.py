@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Generator
 from typing import Any
 
 from codezero.evaluate.dryrun.budget import Unsupported, meter
 from codezero.evaluate.dryrun.class_kinds import ABC, make_class, names_of_body
 from codezero.evaluate.dryrun.compiler import BREAK, CONTINUE, STATEMENTS, Expression, Statement, Unit, refusal_of
-from codezero.evaluate.dryrun.errors import PROGRAM_ERRORS
-from codezero.evaluate.dryrun.generators import Yielding, generator_block
+from codezero.evaluate.dryrun.generators import driven, generator_block
 from codezero.evaluate.dryrun.library import find_module, import_from
 from codezero.evaluate.dryrun.scope import BadScope, class_scope, function_scope, has_yield
 from codezero.evaluate.dryrun.values import UNBOUND, Code, Frame, Function, Opaque
@@ -38,7 +36,7 @@ def function_maker(unit: Unit, node: FunctionNode | ast.Lambda, name: str) -> Ex
         code.body = lambda frame: (value(frame),)
     elif has_yield(node.body):
         code.is_generator = True
-        code.body = _driver(generator_block(inner, node.body), code.judging)
+        code.body = driven(generator_block(inner, node.body), code.judging)
     else:
         code.body = inner.block(node.body)
     used = len(params) + code.vararg + len(code.keyword_only) + code.kwarg
@@ -65,34 +63,6 @@ def function_maker(unit: Unit, node: FunctionNode | ast.Lambda, name: str) -> Ex
         )
 
     return make
-
-
-def _driver(block: Yielding, judging: int | None) -> Yielding:
-    """Wraps the body of a generator function: it counts as a call in progress while it runs, as in CPython, and
-    `meter.judging` is its own."""
-
-    def drive(frame: Frame) -> Generator[Any, Any, Any]:
-        body = block(frame)
-        resume: Any = body.send
-        given: Any = None
-        while True:
-            meter.enter()
-            before = meter.judging
-            meter.judging = before if judging is None else judging
-            try:
-                item = resume(given)
-            except StopIteration as end:
-                return None if end.value is None else end.value[0]
-            finally:
-                meter.depth -= 1
-                meter.judging = before
-            try:
-                given = yield item
-                resume = body.send
-            except PROGRAM_ERRORS as error:
-                given, resume = error, body.throw
-
-    return drive
 
 
 def _annotations(unit: Unit, node: ast.FunctionDef) -> list[Expression]:

@@ -23,6 +23,34 @@ from codezero.evaluate.dryrun.values import Frame
 Yielding = Callable[[Frame], Generator[Any, Any, Any]]
 
 
+def driven(block: Callable[..., Generator[Any, Any, Any]], judging: int | None) -> Callable[..., Any]:
+    """Wraps the body of a generator: it counts as a call in progress while it runs, as in CPython, and `meter.judging`
+    is its own."""
+
+    def drive(*args: Any) -> Generator[Any, Any, Any]:
+        body = block(*args)
+        resume: Any = body.send
+        given: Any = None
+        while True:
+            meter.enter()
+            before = meter.judging
+            meter.judging = before if judging is None else judging
+            try:
+                item = resume(given)
+            except StopIteration as end:
+                return None if end.value is None else end.value[0]
+            finally:
+                meter.depth -= 1
+                meter.judging = before
+            try:
+                given = yield item
+                resume = body.send
+            except PROGRAM_ERRORS as error:
+                given, resume = error, body.throw
+
+    return drive
+
+
 def generator_block(unit: Unit, nodes: Sequence[ast.stmt]) -> Yielding:
     """Translates a sequence of statements, some of which yield."""
     steps: list[tuple[bool, Any]] = []
