@@ -9,8 +9,7 @@ from typing import Any
 from codezero.evaluate.dryrun.attributes import get_attribute
 from codezero.evaluate.dryrun.budget import Unsupported, meter
 from codezero.evaluate.dryrun.compiler import STATEMENTS, Statement, Store, Unit
-from codezero.evaluate.dryrun.errors import PROGRAM_ERRORS, Raised
-from codezero.evaluate.dryrun.flow import find_handler
+from codezero.evaluate.dryrun.errors import PROGRAM_ERRORS, Raised, check_caught
 from codezero.evaluate.dryrun.generators import STATEMENTS as YIELDING_STATEMENTS
 from codezero.evaluate.dryrun.generators import Yielding, generator_block
 from codezero.evaluate.dryrun.measure import type_name
@@ -47,10 +46,10 @@ class _Manager:
         return leave
 
 
-def _swallows(leave: Exit, frame: Frame, error: BaseException) -> bool:
+def _swallows(leave: Exit, error: BaseException) -> bool:
     """Calls `__exit__` with an error of the program and returns True if that suppresses it. Raises Stop for an error of
     the interpreter, which no manager sees."""
-    find_handler([], frame, error)
+    check_caught(error)
     value = error.instance if isinstance(error, Raised) else error
     meter.handling.append(error)
     try:
@@ -72,7 +71,7 @@ def _managed(manager: _Manager, body: Statement) -> Statement:
         try:
             result = body(frame)
         except PROGRAM_ERRORS as error:
-            if not _swallows(leave, frame, error):
+            if not _swallows(leave, error):
                 raise
             return None
         leave(None, None, None)
@@ -98,7 +97,7 @@ def _yielding_managed(manager: _Manager, body: Yielding) -> Yielding:
                 meter.unsure = "a generator dropped in a with statement"
             raise
         except PROGRAM_ERRORS as error:
-            if not _swallows(leave, frame, error):
+            if not _swallows(leave, error):
                 raise
             return None
         leave(None, None, None)

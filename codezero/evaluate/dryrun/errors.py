@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from sys import getsizeof
 from typing import Any
 
-from codezero.evaluate.dryrun.budget import Stop, meter
+from codezero.evaluate.dryrun.budget import DepthError, Stop, meter
 from codezero.evaluate.dryrun.classes import Class
 from codezero.evaluate.dryrun.objects import Instance
 from codezero.evaluate.dryrun.values import Function, Opaque, TypeValue
@@ -40,7 +41,20 @@ _COMPLETE = frozenset(
 """Functions of the interpreter that take exactly the arguments of the builtin that they stand for."""
 
 
-def check_host_call(error: BaseException) -> None:
+def check_error(error: BaseException) -> None:
+    """Raises Stop if the error is the interpreter's own and not one of the program."""
+    if isinstance(error, RecursionError | MemoryError) and not isinstance(error, DepthError):
+        raise Stop("recursion depth")
+    _check_host_call(error)
+
+
+def check_caught(error: BaseException) -> None:
+    """Checks an error that the program goes on from, as `check_error` does, and charges for its text."""
+    check_error(error)
+    meter.allocate(256 + sum(getsizeof(arg) for arg in error.args[:1] if type(arg) is str))  # a text with names
+
+
+def _check_host_call(error: BaseException) -> None:
     """Raises Stop if the error is that a function of the interpreter does not take the arguments of a call: the one
     that it stands for may take more. Also if it is the host's limit of digits, which the program has lifted."""
     text = error.args[0] if type(error) in (TypeError, ValueError) and error.args else None

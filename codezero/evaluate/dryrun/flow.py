@@ -5,15 +5,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from sys import getsizeof
 from typing import Any
 
-from codezero.evaluate.dryrun.budget import DepthError, Stop, meter
+from codezero.evaluate.dryrun.budget import Stop, meter
 from codezero.evaluate.dryrun.classes import Class
 from codezero.evaluate.dryrun.compiler import BREAK, CONTINUE, STATEMENTS, Statement, Unit
 from codezero.evaluate.dryrun.displays import source_of
-from codezero.evaluate.dryrun.errors import PROGRAM_ERRORS, Raised, check_host_call, throwable
+from codezero.evaluate.dryrun.errors import PROGRAM_ERRORS, Raised, check_caught, throwable
 from codezero.evaluate.dryrun.expressions import judged
+from codezero.evaluate.dryrun.instance_checks import is_instance
 from codezero.evaluate.dryrun.measure import iterate
 from codezero.evaluate.dryrun.operators import COMPARE
 from codezero.evaluate.dryrun.targets import delete_name, target_store
@@ -115,27 +115,24 @@ class Handler:
 def _is_error(error: BaseException, kind: Any) -> bool:
     """Returns True if `except kind` catches the error. Raises TypeError if `kind` is not an exception class or tuple of
     such."""
-    return any(_is_instance(error, one) for one in charged(kind if type(kind) is tuple else (kind,)))
+    value = error.instance if isinstance(error, Raised) else error
+    return any(is_instance(value, _error_class(one)) for one in charged(kind if type(kind) is tuple else (kind,)))
 
 
-def _is_instance(error: BaseException, kind: Any) -> bool:
-    if type(kind) is Class and kind.error is not None:
-        return isinstance(error, Raised) and kind in error.instance.cls.mro
-    if type(kind) is TypeValue and issubclass(kind.host, BaseException):
-        if isinstance(error, Raised):
-            return issubclass(error.instance.cls.error or Exception, kind.host)
-        return isinstance(error, kind.host)
+def _error_class(kind: Any) -> Any:
+    """Returns `kind` if it is an exception class, and raises TypeError if not."""
     if type(kind) is Opaque:
         kind.refuse()
+    if type(kind) is TypeValue and issubclass(kind.host, BaseException):
+        return kind
+    if type(kind) is Class and kind.error is not None:
+        return kind
     raise TypeError("catching classes that do not inherit from BaseException is not allowed")
 
 
 def find_handler(handlers: list[Handler], frame: Frame, error: BaseException) -> Handler | None:
     """Returns the first handler that matches, if any. Raises Stop for an error of the interpreter."""
-    if isinstance(error, RecursionError | MemoryError) and not isinstance(error, DepthError):
-        raise Stop("recursion depth")
-    check_host_call(error)
-    meter.allocate(256 + sum(getsizeof(arg) for arg in error.args[:1] if type(arg) is str))  # a text with names
+    check_caught(error)
     return next((handler for handler in handlers if handler.matches(frame, error)), None)
 
 
@@ -167,7 +164,7 @@ def _try(unit: Unit, node: ast.Try) -> Statement:
         try:
             result = guarded(frame)
         except PROGRAM_ERRORS as error:
-            find_handler([], frame, error)
+            check_caught(error)
             handling = meter.handling
             handling.append(error)
             try:

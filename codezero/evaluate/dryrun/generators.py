@@ -12,7 +12,7 @@ from typing import Any
 from codezero.evaluate.dryrun.budget import meter
 from codezero.evaluate.dryrun.compiler import BREAK, CONTINUE, Expression, Unit
 from codezero.evaluate.dryrun.displays import source_of
-from codezero.evaluate.dryrun.errors import PROGRAM_ERRORS
+from codezero.evaluate.dryrun.errors import PROGRAM_ERRORS, check_caught
 from codezero.evaluate.dryrun.flow import Handler, find_handler, loop_body
 from codezero.evaluate.dryrun.functions import BUILTIN_NAMES
 from codezero.evaluate.dryrun.measure import kept
@@ -207,7 +207,7 @@ def _try(unit: Unit, node: ast.Try) -> Yielding:
                 meter.unsure = "a generator dropped in a try statement"
             raise
         except PROGRAM_ERRORS as error:
-            find_handler([], frame, error)
+            check_caught(error)
             handling = meter.handling
             handling.append(error)
             try:

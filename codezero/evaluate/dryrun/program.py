@@ -12,7 +12,7 @@ from typing import Any
 from codezero.evaluate.dryrun.apart import apart
 from codezero.evaluate.dryrun.budget import IN_TEST, OUT_OF_TIME, Budget, Cheat, DepthError, Stop, meter
 from codezero.evaluate.dryrun.compiler import Statement, Unit
-from codezero.evaluate.dryrun.errors import PROGRAM_ERRORS, Raised, check_host_call
+from codezero.evaluate.dryrun.errors import PROGRAM_ERRORS, Raised, check_error
 from codezero.evaluate.dryrun.flow import Unequal
 from codezero.evaluate.dryrun.functions import BUILTIN_NAMES
 from codezero.evaluate.dryrun.library_decimal import reset_context
@@ -104,11 +104,9 @@ class Program:
             return CaseResult(outcome=CaseOutcome.FAIL, reason=short(f"SyntaxError: {error}"))
         except PROGRAM_ERRORS as error:
             try:
-                check_host_call(error)
+                check_error(error)
             except Stop as stop:
                 return unknown(str(stop))
-            if isinstance(error, RecursionError | MemoryError) and not isinstance(error, DepthError):
-                return unknown("recursion depth")
             if meter.derived and isinstance(error, TypeError):
                 return unknown("a class that derives from a builtin type")
             if meter.unsure and not isinstance(error, DepthError):
