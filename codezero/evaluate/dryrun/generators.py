@@ -55,7 +55,7 @@ def generator_block(unit: Unit, nodes: Sequence[ast.stmt]) -> Yielding:
     """Translates a sequence of statements, some of which yield."""
     steps: list[tuple[bool, Any]] = []
     for node in nodes:
-        translate = STATEMENTS.get(type(node)) if has_yield([node]) else None
+        translate = STATEMENTS.get(type(node)) if _yields(node) else None
         steps.append((True, translate(unit, node)) if translate else (False, unit.statement(node)))
 
     def run(frame: Frame) -> Generator[Any, Any, Any]:
@@ -68,8 +68,15 @@ def generator_block(unit: Unit, nodes: Sequence[ast.stmt]) -> Yielding:
     return run
 
 
-def _value(unit: Unit, node: ast.expr) -> Yielding:
-    """Translates `yield x`, `yield from x`, or an expression without either."""
+def _yields(node: ast.stmt) -> bool:
+    """Returns False too for a `yield` inside an expression, which is not interpreted."""
+    if isinstance(node, ast.Expr | ast.Assign | ast.Return):
+        return isinstance(node.value, ast.Yield | ast.YieldFrom)
+    return has_yield([node])
+
+
+def _value(unit: Unit, node: Any) -> Yielding:
+    """Translates `yield x` or `yield from x`."""
     if isinstance(node, ast.YieldFrom):
         source = unit.expression(node.value)
 
@@ -78,20 +85,12 @@ def _value(unit: Unit, node: ast.expr) -> Yielding:
             return (yield from kept(items))
 
         return delegate
-    if isinstance(node, ast.Yield):
-        value: Expression = unit.expression(node.value) if node.value else lambda frame: None
+    value: Expression = unit.expression(node.value) if node.value else lambda frame: None
 
-        def hand_out(frame: Frame) -> Generator[Any, Any, Any]:
-            return (yield value(frame))
+    def hand_out(frame: Frame) -> Generator[Any, Any, Any]:
+        return (yield value(frame))
 
-        return hand_out
-    plain = unit.expression(node)
-
-    def evaluate(frame: Frame) -> Generator[Any, Any, Any]:
-        yield from ()
-        return plain(frame)
-
-    return evaluate
+    return hand_out
 
 
 def _expression(unit: Unit, node: ast.Expr) -> Yielding:
@@ -116,10 +115,10 @@ def _assign(unit: Unit, node: ast.Assign) -> Yielding:
 
 
 def _return(unit: Unit, node: ast.Return) -> Yielding:
-    value = _value(unit, node.value) if node.value else None
+    value = _value(unit, node.value)
 
     def run(frame: Frame) -> Generator[Any, Any, Any]:
-        return ((yield from value(frame)) if value else None,)
+        return ((yield from value(frame)),)
 
     return run
 
