@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Any
 
 from codezero.evaluate.dryrun.budget import IN_SOLUTION, IN_TEST, Unsupported
@@ -57,9 +58,8 @@ class Unit:
 
     def within(self, scope: Scope) -> Unit:
         """Returns a unit for an inner scope of the program."""
-        flags = self.judges, self.own_builtins, self.future_annotations, self.is_library
-        inner = type(self)(self.names, self.outer, *flags)
-        inner.scope = scope
+        inner = copy(self)
+        inner.scope, inner.loops = scope, 0
         return inner
 
     def expression(self, node: ast.expr) -> Expression:
@@ -107,13 +107,10 @@ class Unit:
                 return namespace[name] if name in namespace else fallback(frame)
 
             return load_in_class
-        return self._load_from(self.scope, 0, name)
-
-    def _load_from(self, scope: Scope | None, skipped: int, name: str) -> Expression:
-        place = scope.find(name) if scope is not None else None
+        place = self.scope.find(name)
         if place is None:
             return self._load_global(name)
-        up, slot = place[0] + skipped, place[1]
+        up, slot = place
         if up == 0:
 
             def load_local(frame: Frame) -> Any:

@@ -11,7 +11,6 @@ from codezero.evaluate.dryrun.budget import Budget
 from codezero.evaluate.dryrun.compiler import Expression, Statement, Unit
 from codezero.evaluate.dryrun.objects import Instance
 from codezero.evaluate.dryrun.run import run_on_inputs
-from codezero.evaluate.dryrun.scope import Scope
 from codezero.evaluate.dryrun.values import Frame
 from codezero.tasks.testcases import StdinExample, TestSuite, parse_source
 from codezero.types import CaseOutcome
@@ -82,12 +81,6 @@ class _Watched(Unit):
     """A unit whose closures record their decisions."""
 
     watch: _Watch
-
-    def within(self, scope: Scope) -> Unit:
-        inner = super().within(scope)
-        assert isinstance(inner, _Watched)
-        inner.watch = self.watch
-        return inner
 
     def expression(self, node: ast.expr) -> Expression:
         run, watch = super().expression(node), self.watch
