@@ -143,7 +143,7 @@ def _bound(found: Any, owner: Any, cls: Any) -> Any:
 def _of_record(value: NamedTupleValue, name: str) -> Any:
     if name in value.kind.fields:
         return value[value.kind.fields.index(name)]
-    found = value.kind.lookup(name)
+    found = value.kind.namespace.get(name)
     if type(found) is Property:
         return found.getter(value)
     if found is None:
@@ -152,7 +152,7 @@ def _of_record(value: NamedTupleValue, name: str) -> Any:
 
 
 def _of_named_tuple(value: NamedTuple, name: str) -> Any:
-    found = value.lookup(name)
+    found = value.namespace.get(name)
     if name == "_fields":
         return value.fields
     if found is None or type(found) is Property:

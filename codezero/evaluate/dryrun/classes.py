@@ -11,7 +11,7 @@ from codezero.evaluate.dryrun.objects import Instance
 from codezero.evaluate.dryrun.scope import mangled
 from codezero.evaluate.dryrun.values import Function, Type, TypeValue
 
-_MAX_BASES = 50
+MAX_BASES = 50
 
 
 class Class(Type):
@@ -32,7 +32,7 @@ class Class(Type):
         self.namespace: dict[str, Any] = {} if namespace is None else namespace
         self.bases = tuple(base for base in bases if type(base) is Class)
         self.mro: tuple[Class, ...] = (self, *_merged([*[list(base.mro) for base in self.bases], list(self.bases)]))
-        if len(self.mro) > _MAX_BASES:
+        if len(self.mro) > MAX_BASES:
             raise Stop("inheritance too deep")
         builtins = [base for base in bases if type(base) is TypeValue]
         builtins += [base.builtin for base in self.bases if base.builtin is not None]

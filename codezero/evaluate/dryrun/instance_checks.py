@@ -31,7 +31,7 @@ def is_instance(value: Any, spec: Any, /) -> bool:
             return value.cls.builtin is not None and issubclass(value.cls.builtin.host, spec.host)
         return isinstance(value, spec.host)
     if type(spec) is NamedTuple:
-        return type(value) is NamedTupleValue and value.kind.derives_from(spec)
+        return type(value) is NamedTupleValue and spec in value.kind.mro
     if type(spec) is Union:
         return _in_union(value, spec)
     if type(spec) is Annotation and spec.host is not None and type(value) in _OF_HOST:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import keyword
 from typing import Any
 
-from codezero.evaluate.dryrun.budget import Unsupported, meter
+from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
+from codezero.evaluate.dryrun.classes import MAX_BASES
 from codezero.evaluate.dryrun.measure import NamedTupleValue, to_list
 from codezero.evaluate.dryrun.text import repr_of
 from codezero.evaluate.dryrun.values import Hidden, Type
@@ -16,7 +17,7 @@ MAX_FIELDS = 100
 class NamedTuple(Type, Hidden):
     """A type made by `namedtuple`, or a class that derives from one (`base`) or from `typing.NamedTuple`."""
 
-    __slots__ = ("base", "defaults", "fields", "name", "namespace")
+    __slots__ = ("defaults", "fields", "mro", "name", "namespace")
 
     def __init__(
         self,
@@ -26,24 +27,18 @@ class NamedTuple(Type, Hidden):
         namespace: dict[str, Any] | None = None,
         base: NamedTuple | None = None,
     ) -> None:
-        self.name, self.fields, self.defaults, self.base = name, fields, defaults, base
+        """Raises Stop for too long a chain of bases."""
+        self.name, self.fields, self.defaults = name, fields, defaults
         self.namespace: dict[str, Any] = namespace or {}
-        """Methods and other names that its class body binds."""
-
-    def lookup(self, name: str) -> Any:
-        """Returns the value that its class body, or a base's, binds to the name; None without one."""
-        kind: NamedTuple | None = self
-        while kind is not None:
-            if name in kind.namespace:
-                return kind.namespace[name]
-            kind = kind.base
-        return None
-
-    def derives_from(self, other: NamedTuple) -> bool:
-        kind: NamedTuple | None = self
-        while kind is not None and kind is not other:
-            kind = kind.base
-        return kind is other
+        """Methods and other names that its class body, or a base's, binds."""
+        self.mro: tuple[NamedTuple, ...] = (self,)
+        """The class and its bases, the nearest first."""
+        if base is not None:
+            meter.work((len(base.namespace) + len(base.mro)) << 6)
+            self.namespace = {**base.namespace, **self.namespace}
+            self.mro = (self, *base.mro)
+        if len(self.mro) > MAX_BASES:
+            raise Stop("inheritance too deep")
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> NamedTupleValue:
         meter.work(len(self.fields) << 4)

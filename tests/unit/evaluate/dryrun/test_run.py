@@ -439,6 +439,11 @@ def test_reasons_are_one_short_line():
         ("x = [0] * 10**7", {"memory": 1 << 20}, "memory budget"),
         ("while True: print('x' * 100)", {"output": 1000}, "output budget"),
         ("x = 10 ** 10 ** 6", {}, "an integer too long"),
+        (
+            "from collections import namedtuple\nx = namedtuple('X', 'a')\nwhile True:\n    class x(x): pass",
+            {},
+            "inheritance too deep",
+        ),
     ],
 )
 def test_a_budget_that_is_used_up_is_named(code, budget, reason):
