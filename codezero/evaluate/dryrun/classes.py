@@ -50,8 +50,8 @@ class Class(Type):
         """The members of an enumeration, by name; None for any other class."""
         self.call: Callable[..., Any] | None = None
         """The function that a call of the class runs instead of making an instance, if any."""
-        self.abstract: tuple[str, ...] = ()
-        """Names of the abstract methods that are left undefined; a class with any cannot be instantiated."""
+        self.abstract = False
+        """True if it leaves abstract methods undefined, so that it cannot be instantiated."""
         self.annotated: dict[str, bool] = {}
         """Names that its body annotates; the value is True for a class variable."""
         self.slots = _slots(self)
@@ -171,10 +171,10 @@ def _slots(cls: Class) -> frozenset[str] | None:
     return None if "__dict__" in found or cls.builtin is not None else frozenset(found)
 
 
-def abstract_names(cls: Class) -> tuple[str, ...]:
-    """Returns the names of abstract methods that the class leaves undefined."""
+def leaves_abstract(cls: Class) -> bool:
+    """Returns True if the class leaves abstract methods undefined."""
     names = {name for one in cls.mro for name in one.namespace if is_abstract(one.namespace[name])}
-    return tuple(sorted(name for name in names if is_abstract(cls.lookup(name))))
+    return any(is_abstract(cls.lookup(name)) for name in names)
 
 
 def is_abstract(value: Any) -> bool:
