@@ -116,17 +116,12 @@ def _len(value: Any, /) -> int:
     raise TypeError(f"object of type '{type_name(value)}' has no len()")
 
 
-def _range_of(value: Any) -> Iterator[Any]:
+def _reversed(value: Any, /) -> Iterating:
     if type(value) is Instance:
         raise Unsupported("reversed() of an object")
     if type(value) in (set, frozenset) or (type(value) not in SIZED and type(value) is not range):
         raise TypeError(f"'{type_name(value)}' object is not reversible")
-    backwards: Iterator[Any] = reversed(value)
-    return backwards
-
-
-def _reversed(value: Any, /) -> Iterating:
-    return Iterating(charged(_range_of(value)))
+    return Iterating(charged(reversed(value)))
 
 
 def _enumerate(items: Any, start: Any = 0) -> Iterating:
