@@ -8,7 +8,6 @@ from typing import Any
 
 from codezero.evaluate.dryrun.attributes import get_attribute
 from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
-from codezero.evaluate.dryrun.classes import Class
 from codezero.evaluate.dryrun.compiler import EXPRESSIONS, Expression, Unit, refusal_of
 from codezero.evaluate.dryrun.definitions import function_maker
 from codezero.evaluate.dryrun.descriptors import BoundMethod, Super
@@ -190,13 +189,7 @@ def _super(unit: Unit) -> Expression:
     if unit.scope.kind != "function" or parent is None or parent.kind != "class" or not unit.scope.slots:
         return refusal_of("super() outside of a method")
 
-    def make(frame: Frame) -> Super:
-        instance = frame[1]
-        if type(instance) not in (Instance, Class):
-            raise Unsupported("super() of anything but an object")
-        return Super(frame[0][2], instance)
-
-    return make
+    return lambda frame: Super(frame[0][2], frame[1])
 
 
 def _lambda(unit: Unit, node: ast.Lambda) -> Expression:

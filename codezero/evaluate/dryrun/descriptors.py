@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from codezero.evaluate.dryrun.budget import Unsupported
+from codezero.evaluate.dryrun.classes import Class
 from codezero.evaluate.dryrun.objects import Instance
 from codezero.evaluate.dryrun.values import Function, Hidden
-
-if TYPE_CHECKING:
-    from codezero.evaluate.dryrun.classes import Class
 
 _MISSING = object()
 
@@ -76,9 +74,12 @@ class Super(Hidden):
 
     __slots__ = ("cls", "instance")
 
-    def __init__(self, cls: Class, instance: Instance | Class) -> None:
+    def __init__(self, cls: Any, instance: Any, /) -> None:
         """`instance` is a class in `__new__` and in class methods."""
-        self.cls, self.instance = cls, instance
+        if type(cls) is not Class or type(instance) not in (Instance, Class):
+            raise Unsupported("super() of anything but an object")
+        self.cls: Class = cls
+        self.instance: Instance | Class = instance
         if cls not in self._mro():
             raise TypeError("super(type, obj): obj must be an instance or subtype of type")
 

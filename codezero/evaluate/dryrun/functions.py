@@ -263,12 +263,6 @@ def _ascii(value: Any, /) -> Any:
     return convert(value, "a")
 
 
-def _super(cls: Any, instance: Any, /) -> Super:
-    if type(cls) is not Class or type(instance) not in (Instance, Class):
-        raise Unsupported("super() of anything but an object")
-    return Super(cls, instance)
-
-
 def _property(fget: Any = None, fset: Any = None, fdel: Any = None, doc: Any = None) -> Property:
     if fget is None or fdel is not None:
         raise Unsupported("this property")
@@ -283,7 +277,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "next": _next, "oct": _based(oct), "open": open_file, "ord": ord,
     "pow": power_modulo, "print": _print, "property": _property, "quit": _exit,
     "repr": repr_of, "reversed": _reversed, "round": _round, "sorted": _sorted, "staticmethod": StaticMethod,
-    "sum": number_sum, "super": _super, "zip": _zip, **BY_NAME,
+    "sum": number_sum, "super": Super, "zip": _zip, **BY_NAME,
 }  # fmt: skip
 BUILTINS: dict[str, Any] = {
     **TYPES,
