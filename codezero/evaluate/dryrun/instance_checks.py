@@ -33,23 +33,12 @@ def is_instance(value: Any, spec: Any, /) -> bool:
     if type(spec) is NamedTuple:
         return type(value) is NamedTupleValue and spec in value.kind.mro
     if type(spec) is Union:
-        return _in_union(value, spec)
+        return any(is_instance(value, type_of(None) if part is None else part) for part in charged(spec.parts))
     if type(spec) is Annotation and spec.host is not None and type(value) in _OF_HOST:
         return isinstance(value, spec.host)
     if type(spec) in (Annotation, Opaque, Builtin):
         raise Unsupported("isinstance with this type")
     raise TypeError("isinstance() arg 2 must be a type, a tuple of types, or a union")
-
-
-def _in_union(value: Any, union: Union) -> bool:
-    parts = [union.parts]
-    while parts:
-        for part in charged(parts.pop()):
-            if type(part) is Union:
-                parts.append(part.parts)
-            elif is_instance(value, type_of(None) if part is None else part):
-                return True
-    return False
 
 
 def is_subclass(cls: Any, spec: Any, /) -> bool:

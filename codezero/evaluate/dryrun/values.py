@@ -167,10 +167,10 @@ class Type:
     __slots__ = ()
 
     def __or__(self, other: Any) -> Any:
-        return NotImplemented if isinstance(other, _NO_TYPES) else Union((self, other))
+        return NotImplemented if isinstance(other, _NO_TYPES) else Union(self, other)
 
     def __ror__(self, other: Any) -> Any:
-        return NotImplemented if isinstance(other, _NO_TYPES) else Union((other, self))
+        return NotImplemented if isinstance(other, _NO_TYPES) else Union(other, self)
 
 
 _NO_TYPES = (int, float, complex, str, bytes, list, tuple, dict, set, frozenset)
@@ -218,13 +218,14 @@ class Annotation(Hidden):
 
 
 class Union(Type, Hidden):
-    """The types that `|` joins."""
+    """The types that `|` joins, with those of a union among them in its place."""
 
     __slots__ = ("parts",)
 
-    def __init__(self, parts: tuple[Any, Any]) -> None:
-        meter.work(0)
-        self.parts = parts
+    def __init__(self, left: Any, right: Any) -> None:
+        first, second = (part.parts if type(part) is Union else (part,) for part in (left, right))
+        meter.allocate((len(first) + len(second)) << 3)
+        self.parts: tuple[Any, ...] = (*first, *second)
 
 
 class Generic(Annotation):
