@@ -30,7 +30,7 @@ def function_maker(unit: Unit, node: FunctionNode | ast.Lambda, name: str) -> Ex
         tuple(inner.scope.mangled(param.arg) for param in arguments.kwonlyargs),
         arguments.kwarg is not None,
     )
-    code.fixed, code.judging = unit.is_library, unit.judging
+    code.judging = unit.judging
     if isinstance(node, ast.Lambda):
         value = inner.expression(node.body)
         code.body = lambda frame: (value(frame),)

@@ -49,13 +49,18 @@ class Code:
         self.name, self.params, self.posonly = name, params, posonly
         self.vararg, self.keyword_only, self.kwarg = vararg, keyword_only, kwarg
         self.plain = -1 if vararg or keyword_only or kwarg else len(params)
-        self.is_generator = self.fixed = False
+        self.is_generator = False
         self.judging: int | None = None
         """The value of `meter.judging` while it runs; None for a function of the library, which keeps its caller's."""
         self.pad: tuple[_Unbound, ...] = ()
         self.cost = 1
         """Steps that a call costs: more for a large frame, which a generator or closure may keep."""
         self.body: Callable[[Frame], Any] = lambda frame: None
+
+    @property
+    def fixed(self) -> bool:
+        """True for a function of the library, whose attributes a program cannot set."""
+        return self.judging is None
 
     def run_judged(self, frame: Frame) -> Any:
         """Runs the body for a caller that is a test."""
