@@ -17,6 +17,10 @@ _CHUNK = 64
 _WORK_SHIFT = 6
 """Base-2 logarithm of the 64 items or bytes that a host call handles for one step."""
 
+_STEPS = 300_000
+_MAX_OUTPUT = 1 << 20
+"""Most characters that a case prints."""
+
 RECURSION_LIMIT = 1000
 """CPython's default limit of nested calls."""
 _UNSURE_CALLS = 50
@@ -35,7 +39,7 @@ class Budget:
     """Limits of one dry run. All but `total_seconds` and `memory` are per case. Each run of the module's body counts as
     a case: one for all cases in order, and one for each group of cases that runs separately."""
 
-    steps: int = 300_000
+    steps: int = _STEPS
     """Most loop iterations, calls, operations that make or extend containers, and 64-byte units of host calls."""
     seconds: float = 2.0
     """Processor time of the interpreter's thread, which does not depend on how busy the machine is. A backstop: `steps`
@@ -45,8 +49,6 @@ class Budget:
     memory: int = 256 << 20
     """Bytes for all cases that share one definition of the solution. Each step takes 64, which are never given back; a
     result that grows with its operands costs a step for each 64 bytes."""
-    output: int = 1 << 20
-    """Most characters printed."""
 
     def after(self, reason: str) -> Budget:
         """Returns the budget of the next case after one that ended for `reason`. It is a quarter of the steps after a
@@ -67,9 +69,9 @@ def share_of(seconds: float, num_left: int) -> float:
     return 2 * seconds / (num_left + 1)
 
 
-def until(ends: float) -> Budget:
+def until(ends: float, steps: int = _STEPS) -> Budget:
     """Returns the budget of a run until a processor time."""
-    return Budget(total_seconds=max(ends - process_time(), 0.0))
+    return Budget(steps=steps, total_seconds=max(ends - process_time(), 0.0))
 
 
 def budget_of(suite: TestSuite) -> Budget:
@@ -133,7 +135,7 @@ class Meter:
         self.steps = budget.steps
         self.left = _CHUNK
         self.deadline = thread_time() + min(budget.seconds, seconds)
-        self.output_left = budget.output
+        self.output_left = _MAX_OUTPUT
         self.output: list[str] = []
         self.given = stdin
         self.depth = 0

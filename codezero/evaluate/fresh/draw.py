@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from time import process_time
 from typing import Any
 
-from codezero.evaluate.dryrun import Budget, dry_run, printed
+from codezero.evaluate.dryrun import Budget, dry_run, printed, until
 from codezero.evaluate.fresh.forms import NEAR, Form, form_of
 from codezero.evaluate.fresh.mutate import mutants
 from codezero.tasks.testcases import UNPARSEABLE, TestSuite
@@ -173,8 +173,7 @@ def has_form(suite: TestSuite, functions: Collection[str]) -> bool:
 
 def _budget(ends: float, runs: int = 1) -> Budget:
     """Returns the budget of a number of runs of the reference that end at the processor time `ends`."""
-    whole = Budget()
-    return Budget(steps=whole.steps * runs // REFERENCE_SHARE, total_seconds=max(ends - process_time(), 0.0))
+    return until(ends, Budget().steps * runs // REFERENCE_SHARE)
 
 
 def _alike(suite: TestSuite, functions: Collection[str]) -> tuple[Form, list[tuple[Any, ...]]] | None:

@@ -69,8 +69,7 @@ def _is_constant(code: str, tests: FreshTests, ends: float) -> bool:
     """Returns whether an attempt gives one value for all fresh inputs, and the reference does not."""
     if not tests.varied:
         return False
-    budget = Budget(steps=len(tests) * Budget().steps, total_seconds=until(ends).total_seconds)
-    values = values_of(code, tests.suite, tests.asked, budget)
+    values = values_of(code, tests.suite, tests.asked, until(ends, len(tests) * Budget().steps))
     # none at all is a run that was cut off
     return bool(values) and len({repr(values.get(asked, _NO_VALUE)) for asked in tests.asked}) == 1
 

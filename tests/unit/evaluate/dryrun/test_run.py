@@ -437,7 +437,7 @@ def test_reasons_are_one_short_line():
         ("while True: pass", {"steps": 1000}, "step budget"),
         ("while True: pass", {"steps": 10**12, "seconds": 0.05}, "time budget"),
         ("x = [0] * 10**7", {"memory": 1 << 20}, "memory budget"),
-        ("while True: print('x' * 100)", {"output": 1000}, "output budget"),
+        ("while True: print('x' * 1000)", {}, "output budget"),
         ("x = 10 ** 10 ** 6", {}, "an integer too long"),
         (
             "from collections import namedtuple\nx = namedtuple('X', 'a')\nwhile True:\n    class x(x): pass",

@@ -72,7 +72,8 @@ def test_inputs_on_which_the_reference_fails_runs_long_or_gives_no_literal_are_t
 
 def test_a_reference_that_no_budget_stops_at_once_does_not_take_its_time_for_each_input(monkeypatch):
     runs, clock = [], iter(range(1000))
-    monkeypatch.setattr("codezero.evaluate.fresh.draw.process_time", lambda: next(clock) if runs else 0.0)
+    for module in ("fresh.draw", "dryrun.budget"):
+        monkeypatch.setattr(f"codezero.evaluate.{module}.process_time", lambda: next(clock) if runs else 0.0)
     monkeypatch.setattr("codezero.evaluate.fresh.draw.printed", lambda program, budget: runs.append(budget))
     drawn()
     assert len(runs) == 6
