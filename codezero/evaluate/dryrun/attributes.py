@@ -11,7 +11,7 @@ from dataclasses import FrozenInstanceError
 from typing import Any
 
 from codezero.evaluate.dryrun.budget import Unsupported, meter
-from codezero.evaluate.dryrun.classes import Class, new_object
+from codezero.evaluate.dryrun.classes import Class
 from codezero.evaluate.dryrun.descriptors import (
     BoundMethod,
     Cached,
@@ -30,11 +30,10 @@ from codezero.evaluate.dryrun.named_tuples import NamedTuple
 from codezero.evaluate.dryrun.objects import OF_DATA, Instance
 from codezero.evaluate.dryrun.scope import is_dunder
 from codezero.evaluate.dryrun.text import ATTRIBUTE, text_of
-from codezero.evaluate.dryrun.type_values import type_of
+from codezero.evaluate.dryrun.type_values import TYPES, type_of
 from codezero.evaluate.dryrun.values import Builtin, Function, TypeValue
 
 _MISSING = object()
-_NEW = Builtin("__new__", new_object)
 
 
 def get_attribute(value: Any, name: str) -> Any:
@@ -84,7 +83,7 @@ def get_attribute(value: Any, name: str) -> Any:
 
 
 ATTRIBUTE.append(get_attribute)
-_TRANSPARENT = (Instance, Function, Class)
+_TRANSPARENT = (Instance, Function)
 """Types of interpreted values whose attributes are all known, except dunder names."""
 
 
@@ -180,7 +179,7 @@ def _of_super(value: Super, name: str) -> Any:
     if isinstance(value.instance, Class):
         if name != "__new__":
             raise Unsupported(f"attribute {name} of super() in a method of a class")
-        return next((maker for cls in value.bases() if (maker := cls.maker())), _NEW)
+        return next((maker for cls in value.bases() if (maker := cls.maker())), TYPES["object"].attrs["__new__"])
     for cls in value.bases():
         if name in cls.namespace:
             found = cls.namespace[name]
