@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any
 
 from codezero.evaluate.dryrun.budget import Unsupported, meter
@@ -25,8 +25,12 @@ class _Loop:
         self.source, self.store, self.conditions = source, store, conditions
 
 
-def _comprehension(unit: Unit, node: Comprehension) -> tuple[Expression, Unit, list[_Loop]]:
-    """Returns the first iterable, which is evaluated in the outer scope, the unit of the inner scope, and its loops."""
+_Parts = tuple[Expression, Unit, list[_Loop]]
+"""The first iterable of a comprehension, which is evaluated in the outer scope, the unit of the inner scope, and its
+loops."""
+
+
+def _comprehension(unit: Unit, node: Comprehension) -> _Parts:
     inner = unit.within(comprehension_scope(node, unit.scope))
     loops = []
     for number, generator in enumerate(node.generators):
@@ -58,19 +62,27 @@ def _walk(loops: list[_Loop], number: int, frame: Frame, items: Any) -> Iterator
                 yield from _walk(loops, number + 1, frame, kept(loops[number + 1].source(frame)))
 
 
-def _list_comprehension(unit: Unit, node: ast.ListComp) -> Expression:
-    source, inner, loops = _comprehension(unit, node)
-    value = inner.expression(node.elt)
+def _collected(parts: _Parts, make: Callable[[Frame, Iterator[None]], Any]) -> Expression:
+    """Returns the closure of a comprehension. `make` makes its container from the inner frame, with an item for each
+    value of the iterator that it gets."""
+    source, inner, loops = parts
     pad = [UNBOUND] * len(inner.scope.slots)
+
+    def collect(frame: Frame) -> Any:
+        meter.call_by_library()
+        items = iterate(source(frame))
+        own = [frame, *pad]
+        return make(own, _walk(loops, 0, own, items))
+
+    return collect
+
+
+def _list_comprehension(unit: Unit, node: ast.ListComp) -> Expression:
+    source, inner, loops = parts = _comprehension(unit, node)
+    value = inner.expression(node.elt)
     if len(loops) > 1 or loops[0].conditions:
-
-        def collect(frame: Frame) -> list[Any]:
-            meter.call_by_library()
-            items = iterate(source(frame))
-            own = [frame, *pad]
-            return [value(own) for _ in _walk(loops, 0, own, items)]
-
-        return collect
+        return _collected(parts, lambda own, steps: [value(own) for _ in steps])
+    pad = [UNBOUND] * len(inner.scope.slots)
     store = loops[0].store
 
     def collect_all(frame: Frame) -> list[Any]:
@@ -90,31 +102,15 @@ def _list_comprehension(unit: Unit, node: ast.ListComp) -> Expression:
 
 
 def _set_comprehension(unit: Unit, node: ast.SetComp) -> Expression:
-    source, inner, loops = _comprehension(unit, node)
-    value = inner.expression(node.elt)
-    pad = [UNBOUND] * len(inner.scope.slots)
-
-    def collect(frame: Frame) -> set[Any]:
-        meter.call_by_library()
-        items = iterate(source(frame))
-        own = [frame, *pad]
-        return {hashable(value(own)) for _ in _walk(loops, 0, own, items)}
-
-    return collect
+    parts = _comprehension(unit, node)
+    value = parts[1].expression(node.elt)
+    return _collected(parts, lambda own, steps: {hashable(value(own)) for _ in steps})
 
 
 def _dict_comprehension(unit: Unit, node: ast.DictComp) -> Expression:
-    source, inner, loops = _comprehension(unit, node)
-    key, value = inner.expression(node.key), inner.expression(node.value)
-    pad = [UNBOUND] * len(inner.scope.slots)
-
-    def collect(frame: Frame) -> dict[Any, Any]:
-        meter.call_by_library()
-        items = iterate(source(frame))
-        own = [frame, *pad]
-        return {hashable(key(own)): value(own) for _ in _walk(loops, 0, own, items)}
-
-    return collect
+    parts = _comprehension(unit, node)
+    key, value = parts[1].expressions([node.key, node.value])
+    return _collected(parts, lambda own, steps: {hashable(key(own)): value(own) for _ in steps})
 
 
 def _generator(unit: Unit, node: ast.GeneratorExp) -> Expression:
