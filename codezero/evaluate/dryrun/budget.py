@@ -125,7 +125,7 @@ class Meter:
         """The stream that reads standard input; None before the first read."""
         self.pending = 0
         """The highest layer of standard output that has unflushed text."""
-        self.derived = False
+        self.derives_from_builtin = False
         """True if the program made an instance of a class derived from a builtin type, which few functions here
         take."""
 
@@ -137,7 +137,7 @@ class Meter:
         self.deadline = thread_time() + min(budget.seconds, seconds)
         self.output_left = _MAX_OUTPUT
         self.output: list[str] = []
-        self.given = stdin
+        self.stdin = stdin
         self.depth = 0
         self.nested = 0
         self.judging = IN_SOLUTION

@@ -18,7 +18,7 @@ from codezero.evaluate.dryrun.values import Frame, Function
 
 _MISSING = object()
 _MAX_KEYWORDS = 10_000
-_VERDICTS = frozenset({"endswith", "isdisjoint", "issubset", "issuperset", "startswith"})
+_COMPARING_METHODS = frozenset({"endswith", "isdisjoint", "issubset", "issuperset", "startswith"})
 """Methods of builtin values that compare: a test that calls one means the builtin's."""
 
 
@@ -38,7 +38,7 @@ def _call(unit: Unit, node: ast.Call) -> Expression:
     return _plain_call(unit.expression(node.func), args)
 
 
-def _direct(function: Any) -> Any:
+def _without_host_call(function: Any) -> Any:
     """Returns what to call for a function. For an interpreted one it is its method: a call of the object would use the
     host's C stack, where some versions allow only a few hundred nested calls."""
     return function.invoke if type(function) is Function else function
@@ -46,12 +46,12 @@ def _direct(function: Any) -> Any:
 
 def _function(unit: Unit, node: ast.expr) -> Callee:
     function = unit.expression(node)
-    return lambda frame: (_direct(function(frame)), _MISSING)
+    return lambda frame: (_without_host_call(function(frame)), _MISSING)
 
 
 def _plain_call(function: Expression, args: list[Expression]) -> Expression:
     if not args:
-        return lambda frame: _direct(function(frame))()
+        return lambda frame: _without_host_call(function(frame))()
     if len(args) == 1:
         only = args[0]
 
@@ -64,9 +64,9 @@ def _plain_call(function: Expression, args: list[Expression]) -> Expression:
         return call_with_one
     if len(args) == 2:
         first, second = args
-        return lambda frame: _direct(function(frame))(first(frame), second(frame))
+        return lambda frame: _without_host_call(function(frame))(first(frame), second(frame))
     one, two, three = args
-    return lambda frame: _direct(function(frame))(one(frame), two(frame), three(frame))
+    return lambda frame: _without_host_call(function(frame))(one(frame), two(frame), three(frame))
 
 
 def _method(unit: Unit, node: ast.Attribute) -> Callee:
@@ -89,13 +89,13 @@ def _method(unit: Unit, node: ast.Attribute) -> Callee:
                 return method.invoke, owner
         found = get_attribute(owner, name)
         if type(found) is BoundMethod:
-            return _direct(found.function), found.owner
-        return _direct(found), _MISSING
+            return _without_host_call(found.function), found.owner
+        return _without_host_call(found), _MISSING
 
-    return _asked(find, name) if unit.judges and name in _VERDICTS else find
+    return _never_own_verdict(find, name) if unit.judges and name in _COMPARING_METHODS else find
 
 
-def _asked(find: Callee, name: str) -> Callee:
+def _never_own_verdict(find: Callee, name: str) -> Callee:
     """Wraps a callee in a test, where a class that the test does not name may not say how its result compares."""
 
     def find_builtin(frame: Frame) -> tuple[Any, Any]:

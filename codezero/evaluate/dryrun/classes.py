@@ -102,7 +102,7 @@ class Class(Type):
         """Returns an instance whose `__init__` has not run."""
         is_data = self.builtin is not None and self.error is None
         if is_data:
-            meter.derived = True
+            meter.derives_from_builtin = True
         return Instance(self, args, self.builtin() if is_data else None)  # type: ignore[misc]
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:

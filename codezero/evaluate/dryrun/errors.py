@@ -30,8 +30,9 @@ _MISFIT = re.compile(
 """The text of CPython's TypeError when arguments do not fit a function that is written in Python."""
 _BIND = Function._bind.__code__
 """The code that raises such an error for a function of the program or of an interpreted library module."""
-_CHECKED = frozenset({"again", "throw"})
-"""Functions of the interpreter that raise an error of the program."""
+_RAISING = frozenset({"raise_again", "raise_error", "throw"})
+"""Names of the functions of the interpreter that raise what a program gives them: the two closures of `raise`
+statements in flow.py, and `Iterating.throw`."""
 _COMPLETE = frozenset(
     {
         "_abs", "_all", "_any", "_callable", "_extend", "_filter", "_hash", "_input", "_join", "_len", "_print",
@@ -68,7 +69,7 @@ def _check_host_call(error: BaseException) -> None:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    if trace is None or trace.tb_frame.f_code.co_name in _CHECKED:
+    if trace is None or trace.tb_frame.f_code.co_name in _RAISING:
         return
     if trace.tb_frame.f_code is not _BIND or trace.tb_frame.f_locals["self"].code.fixed:
         raise Stop("arguments that are not interpreted")

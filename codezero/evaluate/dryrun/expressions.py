@@ -1,4 +1,4 @@
-"""Expressions: constants, names, operators, displays, subscripts, f-strings."""
+"""Expressions: constants, names, operators, conditions, f-strings, `:=`."""
 
 from __future__ import annotations
 

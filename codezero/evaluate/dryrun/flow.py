@@ -183,22 +183,22 @@ def _try(unit: Unit, node: ast.Try) -> Statement:
 def _raise(unit: Unit, node: ast.Raise) -> Statement:
     if node.exc is None:
 
-        def again(frame: Frame) -> None:
+        def raise_again(frame: Frame) -> None:
             if not meter.handling:
                 raise RuntimeError("No active exception to reraise")
             raise meter.handling[-1]
 
-        return again
+        return raise_again
     error = unit.expression(node.exc)
     cause = unit.expression(node.cause) if node.cause else None
 
-    def throw(frame: Frame) -> None:
+    def raise_error(frame: Frame) -> None:
         value = error(frame)
         if cause is not None:
             cause(frame)
         raise throwable(value)
 
-    return throw
+    return raise_error
 
 
 class Unequal(AssertionError):

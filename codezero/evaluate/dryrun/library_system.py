@@ -57,8 +57,8 @@ SYS: dict[str, Any] = {
 def _fstat(descriptor: Any, /) -> FileStatus:
     if descriptor != 0:
         raise Unsupported("os.fstat of anything but standard input")
-    meter.work(len(meter.given))
-    return FileStatus(len(meter.given.encode("utf-8", "replace")))
+    meter.work(len(meter.stdin))
+    return FileStatus(len(meter.stdin.encode("utf-8", "replace")))
 
 
 def _exists(path: Any, /) -> bool:

@@ -107,7 +107,7 @@ class Program:
                 check_error(error)
             except Stop as stop:
                 return unknown(str(stop))
-            if meter.derived and isinstance(error, TypeError):
+            if meter.derives_from_builtin and isinstance(error, TypeError):
                 return unknown("a class that derives from a builtin type")
             if meter.unsure and not isinstance(error, DepthError):
                 return unknown(meter.unsure)

@@ -1,8 +1,10 @@
 """The dry run: checks a solution against the tests of its task without executing it.
 
-It interprets a pure subset of Python, translated from a syntax tree to closures. It never calls exec, eval or compile,
-imports nothing for a program, and gives it no reference into the host (the CPython that runs the interpreter). A
-feature that is not interpreted ends the case as unknown.
+It interprets a pure subset of Python, translated from a syntax tree to closures. It never calls exec or eval, imports
+nothing for a program, and gives it no reference into the host (the CPython that runs the interpreter). Nor does it call
+compile, whose bytecode repeats the body of each `finally`: nested ones take exponential time and memory. The symbol
+tables of CPython, which find most of what it refuses to compile, stay linear. A feature that is not interpreted ends
+the case as unknown.
 """
 
 from __future__ import annotations

@@ -109,10 +109,10 @@ class FileStatus(Hidden):
 
 def open_input(binary: bool = False) -> Stream:
     """Returns a new stream over standard input from its beginning."""
-    meter.allocate(len(meter.given) * _BYTES_PER_CHAR)
+    meter.allocate(len(meter.stdin) * _BYTES_PER_CHAR)
     if binary:
-        return Stream(io.BytesIO(meter.given.encode("utf-8", "replace")), is_input=True)
-    return Stream(io.StringIO(meter.given.replace("\r\n", "\n").replace("\r", "\n")), is_input=True)
+        return Stream(io.BytesIO(meter.stdin.encode("utf-8", "replace")), is_input=True)
+    return Stream(io.StringIO(meter.stdin.replace("\r\n", "\n").replace("\r", "\n")), is_input=True)
 
 
 def read_line(stream: Stream, size: Any = -1, /) -> Any:
