@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import time
 from collections.abc import Sequence
 
@@ -11,26 +10,19 @@ import msgspec
 from hivemind.p2p import PeerID
 from hivemind.proto import dht_pb2
 
-from codezero.network import directory, wire
+from codezero.network import wire
 from codezero.network.dht.dht import key_id
 from codezero.network.dht.dictionary import pack_dictionary
-from codezero.network.dht.server import OWNERS
 from tests.network.nodes import Node
 from tests.unit.network.wire_builders import announce
 
 TTL_S = 600.0
 
 
-def signed(node: Node, ago_s: float = 0.0, body: bytes = b"body", swarm: str = "", peer_id: str = "") -> bytes:
+def signed(node: Node) -> bytes:
     """An announcement by this node's key."""
-    now = time.time() - ago_s
-    one = announce(
-        body,
-        peer_id=peer_id or node.peer_id,
-        swarm=swarm or node.config.name,
-        published_at_s=now,
-        expires_at_s=now + TTL_S,
-    )
+    now = time.time()
+    one = announce(b"body", peer_id=node.peer_id, swarm=node.config.name, published_at_s=now, expires_at_s=now + TTL_S)
     return wire.sign_announcement(one, node.identity)
 
 
@@ -45,17 +37,12 @@ def answers(node: Node, rpc: str, answer: bytes | None) -> None:
     node.dht.p2p._client.control.unary_handlers[f"DHTProtocol.rpc_{rpc}"] = handler
 
 
-def shows(node: Node, entries: Sequence[tuple[str, bytes]], owners: dict[str, str] | None = None) -> None:
-    """As a replica of whatever directory, it has these (peer id, content), brought by these addresses."""
+def shows(node: Node, entries: Sequence[tuple[str, bytes]]) -> None:
+    """As a replica of whatever directory, it has these (peer id, content)."""
     packed = [(name, msgspec.msgpack.encode(content), time.time() + TTL_S) for name, content in entries]
-    if owners is not None:
-        packed.append((OWNERS, msgspec.msgpack.encode(owners), time.time() + TTL_S))
-    answers_raw(node, pack_dictionary(packed))
-
-
-def answers_raw(node: Node, value: bytes) -> None:
-    """As a replica of whatever directory, it sends these bytes."""
-    result = dht_pb2.FindResult(type=dht_pb2.FOUND_DICTIONARY, value=value, expiration_time=time.time() + TTL_S)
+    result = dht_pb2.FindResult(
+        type=dht_pb2.FOUND_DICTIONARY, value=pack_dictionary(packed), expiration_time=time.time() + TTL_S
+    )
     answers(node, "find", dht_pb2.FindResponse(results=[result]).SerializeToString())
 
 
@@ -72,22 +59,11 @@ def sends(node: Node, target: Node, rpc: str, request) -> object:
     return node.link.run(call())
 
 
-def store_request(key: str, subkey: str, value: bytes, count: int = 1, ttl_s: float = TTL_S) -> dht_pb2.StoreRequest:
+def store_request(key: str, subkey: str, value: bytes, count: int = 1) -> dht_pb2.StoreRequest:
     return dht_pb2.StoreRequest(
         keys=[key_id(key).to_bytes()] * count,
         subkeys=[msgspec.msgpack.encode(subkey)] * count,
         values=[value] * count,
-        expiration_time=[time.time() + ttl_s] * count,
+        expiration_time=[time.time() + TTL_S] * count,
         in_cache=[False] * count,
     )
-
-
-def publishes_body(node: Node, body: bytes) -> None:
-    """Announces a body of its own making by the rules, and has others keep both."""
-    expires_at_s = time.time() + TTL_S
-    now = time.time()
-    one = announce(body, peer_id=node.peer_id, swarm=node.config.name, published_at_s=now, expires_at_s=expires_at_s)
-    key = directory.directory_key(node.config.name, wire.ROLLOUTS, "")
-    node.link.run(node.dht.store(directory.body_key(hashlib.sha256(body).digest()), None, body, expires_at_s))
-    content = wire.sign_announcement(one, node.identity)
-    assert any(node.link.run(node.dht.store(key, directory.slot(node.peer_id), content, expires_at_s)))

@@ -89,6 +89,19 @@ def test_what_is_dropped_is_counted_with_its_reason(publications, reason):
     assert len(questions(found)) == len(found.external)
 
 
+def test_groups_of_an_earlier_round_that_come_back_under_another_name_are_dropped():
+    async def scenario():
+        board = Board(p1=of("p1", "one"))
+        one = gossip(board)
+        await exchange(one, 1, of(ALICE, "mine"))
+        board.publications = {"copier": of("copier", "mine", "one", "new")}
+        return await exchange(one, 2)
+
+    found = asyncio.run(scenario())
+    assert found.rejected == (("copier", "duplicate"),) * 2
+    assert questions(found) == {"new"}
+
+
 def test_a_stale_publication_is_counted_once_and_not_in_every_round():
     async def scenario():
         board = Board(p1=of("p1", "old"))
