@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import time
 from types import SimpleNamespace
 
 from codezero.config import Reach
@@ -100,28 +98,6 @@ def test_nobody_waits_for_a_silent_peer_a_second_time(swarm, monkeypatch):
     assert looks == [1, 1, 1, 2]
 
 
-def test_a_duplicate_identity_with_the_same_key_is_reported(swarm):
-    boot = swarm.node("boot")
-    one, twin = swarm.node("one", boot, key="alice"), swarm.node("two", boot, key="alice")
-    for node in (one, twin):
-        node.wait_for(boot)
-    assert "another live node uses this node's key" not in one.exchange(1, 0.1).network
-    twin.exchange(1, 0.1)
-    said = [node.exchange(number, 0.1).network for number in (2, 3) for node in (one, twin)]
-    assert sum("another live node uses this node's key" in line for line in said) >= 2
-
-
-def test_a_restarted_node_has_no_duplicate(swarm):
-    boot = swarm.node("boot")
-    before = swarm.node("before", boot, key="alice")
-    before.wait_for(boot)
-    before.exchange(1, 0.1)
-    before.link.close()
-    after = swarm.node("after", boot, key="alice")
-    after.wait_for(boot)
-    assert "another live node" not in after.exchange(1, 0.1).network
-
-
 def test_a_node_whose_bootnode_is_gone_for_good_finds_the_swarm_through_its_cache(swarm, tmp_path):
     cache = tmp_path / "peers of alice.json"
     boot = swarm.node("boot")
@@ -135,15 +111,6 @@ def test_a_node_whose_bootnode_is_gone_for_good_finds_the_swarm_through_its_cach
     alice.wait_for(bob)
     bob.exchange(1, 0.1)
     assert sources(alice.exchange(1)) == {bob.peer_id}
-
-
-def test_a_broken_cache_file_is_survived(swarm, tmp_path):
-    cache = tmp_path / "broken.json"
-    cache.write_text('{"/ip4/127.0.0.1/tcp/1/p2p/Qm": 1e999, "/nonsense/p2p/x": ' + str(time.time()) + "}")
-    boot = swarm.node("boot")
-    alice = swarm.node("alice", boot, cache=cache)
-    alice.wait_for(boot)
-    wait_until(lambda: boot.peer_id in json.loads(cache.read_text()).__str__())
 
 
 def test_a_client_publishes_and_collects_though_it_stores_nothing(swarm):
