@@ -7,13 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from codezero.config import Network
-from codezero.types import RoundId
-from tests.network.hostile import sends, shows, store_request
+from tests.network.hostile import sends, store_request
 from tests.network.nodes import Node, exchange_all, sources
 from tests.processes import wait_until
-from tests.unit.network.dht.memory_p2p import publish
-from tests.unit.network.wire_builders import genrl as record
-from tests.unit.network.wire_builders import group
 
 
 def trio(swarm) -> tuple[Node, Node, Node]:
@@ -40,14 +36,6 @@ def test_nodes_share_their_groups_round_after_round(swarm):
         assert play(alice, bob, number) == set()
 
 
-def test_hostile_records_are_dropped_and_hide_nobody(swarm):
-    """`tests/unit/network/test_genrl_board.py` has other records."""
-    mallory, alice, bob = trio(swarm)
-    bad = record([group(mallory.peer_id, "task")], mallory.identity, swarm="another", round_number=1)
-    shows(mallory, [(mallory.peer_id, bad), (alice.peer_id, b"\xc1"), ("no peer id", b"")])
-    assert play(alice, bob, 1) == {"wrong_swarm", "malformed"}
-
-
 def test_a_poisoned_value_under_a_subkey_keeps_nobody_waiting(swarm):
     """A value that is not msgpack at all, stored as GenRL's servers let anybody; hivemind's own get waits for ever."""
     mallory, alice, bob = trio(swarm)
@@ -55,15 +43,6 @@ def test_a_poisoned_value_under_a_subkey_keeps_nobody_waiting(swarm):
         for name in (mallory.peer_id, alice.peer_id):
             sends(mallory, target, "store", store_request("1", name, b"\xc1 no msgpack"))
     assert play(alice, bob, 1) == set()
-
-
-def test_a_wrong_group_size_and_copies_are_dropped(swarm):
-    mallory, alice, bob = trio(swarm)
-    play(alice, bob, 1)
-    groups = [group(mallory.peer_id, "three", texts="abc"), group(mallory.peer_id, "one", texts="a")]
-    groups += [*alice.groups(1), *bob.groups(1)]
-    assert mallory.link.run(publish(mallory.board, mallory.dht, RoundId(number=2), groups, 600.0))
-    assert play(alice, bob, 2) == {"group_size", "duplicate"}
 
 
 @pytest.mark.slow
