@@ -10,7 +10,7 @@ import pytest
 from codezero.ledger import delivery
 from codezero.ledger import submitter as module
 from codezero.ledger.chain import ChainLedger
-from codezero.ledger.coordinator import ChainView, Standing
+from codezero.ledger.coordinator import ChainView
 from codezero.ledger.faults import (
     InsufficientFunds,
     NoContract,
@@ -30,20 +30,18 @@ from codezero.ledger.reading import read_pending
 from codezero.ledger.submitter import Policy, Submitter
 from codezero.types import RoundId
 from tests.processes import wait_until
+from tests.unit.ledger.fake_chain import OURS, THEIRS, FakeChain
 
-OURS, THEIRS = "0xOurs", "0xTheirs"
 WEI = 10**18
 QUICK = Policy(poll_s=0.02)
 
 
-class FakeCoordinator:
-    """Reads and writer. What is sent is recorded at once."""
-
-    address = OURS
+class FakeCoordinator(FakeChain):
+    """What is sent is recorded at once."""
 
     def __init__(self):
-        self.round, self.owner, self.balance_wei = 5, None, WEI
-        self.rewards, self.votes = {}, {}
+        super().__init__()
+        self.round, self.balance_wei = 5, WEI
         self.fault = None
         self.refuses_to_send = None
         self.polled = []
@@ -61,40 +59,15 @@ class FakeCoordinator:
             balance_wei=self.balance_wei,
         )
 
-    def registration(self, peer_id, account, hashes):
-        return self._standing(self.owner is not None)
-
-    def reward(self, round_id, peer_id, account, hashes):
-        return self._standing(round_id.number in self.rewards)
-
-    def vote(self, round_number, peer_id, account, hashes):
-        return self._standing(round_number in self.votes)
-
-    def _standing(self, recorded):
-        return Standing(recorded=recorded, owner=self.owner, receipts={}, nonce=0)
-
     def broadcast(self, raw):
         raise AssertionError("nothing was signed")
 
-    def register_peer(self, peer_id, journal):
-        self._send(journal)
-        self.owner = OURS
-        return "0x1"
-
-    def submit_reward(self, round_id, reward, peer_id, journal):
-        self._send(journal)
-        self.rewards[round_id.number] = reward
-        return "0x2"
-
-    def submit_winners(self, round_number, winners, peer_id, journal):
-        self._send(journal)
-        self.votes[round_number] = tuple(winners)
-        return "0x3"
-
-    def _send(self, journal):
+    def _send(self, call, journal):
         journal.hand_over()
         if self.refuses_to_send is not None:
             raise self.refuses_to_send
+        self._record(call)
+        return "0x1"
 
 
 @pytest.fixture
