@@ -1,12 +1,14 @@
-"""When a checkpoint is kept as the best."""
+"""When a checkpoint is kept as the best, and what is said when the solver gets worse."""
 
+import re
 from types import SimpleNamespace
 
 import pytest
 
 from codezero.evaluate.gain import Direction
-from codezero.observe.probes import Learning, Pass
+from codezero.observe.probes import Learning, Pass, learning
 from codezero.policy.measure import Measuring
+from tests.unit.observe.test_probes import passes
 
 
 class Passes:
@@ -87,3 +89,38 @@ def test_a_best_checkpoint_of_probes_of_another_kind_gives_way_only_to_a_rise(tm
     (tmp_path / "checkpoints" / "best" / "manifest.json").write_text('{"round": 100}')
     store = Store()
     assert measured(tmp_path, store, Passes(0.1, start=start, direction=direction), last=300).keep_best() == is_kept
+
+
+class Told:
+    """A probe that has passes with these shares of problems solved, one more each time."""
+
+    def __init__(self, *shares):
+        self._shares, self._num, self.reports = shares, 1, [1]
+
+    @property
+    def is_due(self):
+        return self._num < len(self._shares)
+
+    def take(self, last, policy_version):
+        self._num += 1
+        return True
+
+    @property
+    def learning(self):
+        return learning(passes(*self._shares[: self._num]))
+
+
+@pytest.mark.parametrize(
+    ("start", "says"),
+    [
+        (
+            0.25,
+            r"/best has the best weights\. .*codezero eval --dataset mbpp --checkpoint .*/best measures them",
+        ),
+        (1.0, r"lower ones may help\. The weights at the start were better"),
+    ],
+)
+def test_a_solver_that_gets_worse_is_told_once_with_where_better_weights_are(start, says, tmp_path, caplog):
+    measured(tmp_path, Store(), Told(start, 1.0, 0.3, 0.3, 0.3, 0.3))
+    (said,) = caplog.messages
+    assert re.match(rf"the solver has got worse beyond chance\. Check train\.learning_rate .*{says}", said)

@@ -3,7 +3,6 @@
 import dataclasses
 import io
 import json
-import re
 from contextlib import ExitStack, nullcontext
 from itertools import cycle
 
@@ -257,26 +256,3 @@ def test_a_node_that_measures_itself_learns_bit_for_bit_what_it_would_learn_othe
     assert same(with_probes.learner, without.learner)
     for part in ("tasks", "solver", "torch_rng"):
         assert same(with_probes.node[part], without.node[part])
-
-
-@pytest.mark.parametrize(
-    ("start", "says"),
-    [
-        (
-            0.25,
-            r"/best has the best weights\. .*codezero eval --dataset mbpp --checkpoint .*/state/best measures them",
-        ),
-        (1.0, r"lower ones may help\. The weights at the start were better"),
-    ],
-)
-def test_a_node_that_gets_worse_says_so_and_has_kept_its_best_checkpoint(start, says, tmp_path, monkeypatch):
-    turns = cycle([True, True, False])
-    told = [passes(start), passes(start, 1.0), passes(start, 1.0, 0.3, 0.3, 0.3)]
-    monkeypatch.setattr(Probe, "is_due", property(lambda self: next(turns)))
-    monkeypatch.setattr(build, "LEAST_ROUNDS", 1)
-    monkeypatch.setattr(Probe, "take", lambda self, *_: setattr(self, "learning", learning(told.pop(0))) or True)
-    newest = played(tmp_path, save_tiny(tmp_path / "model"), "save_every_s=0")
-    assert newest.round == 3
-    assert CheckpointStore(tmp_path / "state" / "checkpoints").load_best().round == 1
-    log = (tmp_path / "logs" / "swarm.log").read_text()
-    assert re.search(rf"the solver has got worse beyond chance\. Check train\.learning_rate .*{says}", log)
