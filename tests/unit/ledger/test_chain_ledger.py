@@ -167,25 +167,3 @@ def test_status_shows_what_was_earned_what_is_unsent_and_what_waits(tmp_path, ca
     assert trouble == "trouble the RPC is \\x1b[31mdown"
     assert reward.startswith("pending reward +2 of round 4: the RPC is ")
     assert vote.startswith(f"pending vote for {animal_name('b')} of round 4: ")
-
-
-def test_status_of_a_node_without_a_chain_is_what_it_has_earned(tmp_path, capsys):
-    ledger(tmp_path, Submitter(4)).settle(RoundId(number=4), [played(1.0)])
-    assert main(["status", str(tmp_path)]) == NOT_RUNNING
-    *_, learns, rounds, earned, accepted = map(str.strip, capsys.readouterr().out.splitlines())
-    assert (rounds, earned) == ("no round is finished yet", "Ledger     earned +1.00 in 1 round")
-    assert learns.startswith("Learns     Not measured: ")
-    assert accepted.startswith("accepted round 4 +1.00, ")
-
-
-def test_status_of_no_node_says_what_to_give(tmp_path, capsys):
-    assert main(["status", str(tmp_path)]) == 1
-    assert f"no node has run in {tmp_path}: give the state folder" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("name", ["ledger.sqlite", "outbox.sqlite"])
-def test_status_names_a_damaged_file(tmp_path, capsys, name):
-    LocalLedger(tmp_path / "ledger.sqlite", "me").close()
-    (tmp_path / name).write_text("hello " * 1000)
-    assert main(["status", str(tmp_path)]) == NOT_RUNNING
-    assert f"{name}: file is not a database" in capsys.readouterr().out
