@@ -2,16 +2,12 @@
 
 import os
 import shutil
-import threading
-from contextlib import contextmanager
 
 import pytest
-import uvicorn
 
-from codezero.errors import DashboardError
-from codezero.runtime.serving import listening
 from codezero.views.web.app import make_app
 from codezero.views.web.source import WatchedFolders
+from tests.rollout_servers import served
 
 WATCH = """
   const wait = setTimeout;  // pages look for news ten times as often
@@ -69,17 +65,6 @@ def wrong_in(page):
     return page.wrong + page.evaluate("window.seen")
 
 
-@contextmanager
 def serving(*folders, board=None):
     """The URL of a dashboard of these folders."""
-    listener = listening("127.0.0.1", 0, DashboardError, "dashboard")
-    app = make_app(WatchedFolders(folders), board)
-    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off", timeout_graceful_shutdown=1))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join(timeout=10)
-        listener.close()
+    return served(make_app(WatchedFolders(folders), board))
