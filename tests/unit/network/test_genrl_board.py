@@ -16,16 +16,12 @@ from codezero.network.dht.dictionary import pack_dictionary
 from codezero.network.genrl import GenrlBoard
 from codezero.network.wire import WireError
 from codezero.types import RoundId
-from tests.unit.network.dht.memory_p2p import MemoryNetwork, publish
+from tests.unit.network.dht.memory_p2p import MemoryNetwork, publish, run
 from tests.unit.network.wire_builders import SWARM, group, identity
 from tests.unit.network.wire_builders import genrl as record
 
 ROUND = RoundId(number=7)
 ALICE, BOB = identity("alice").peer_id, identity("bob").peer_id
-
-
-def run(scenario):
-    return asyncio.run(scenario())
 
 
 def board(name: str, instance: str = "0" * 16, window: int = 2) -> GenrlBoard:

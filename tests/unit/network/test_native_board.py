@@ -19,17 +19,13 @@ from codezero.network.native import NativeBoard
 from codezero.network.wire import Reason
 from codezero.types import RoundId
 from tests.unit.network.dht.asker import item_of
-from tests.unit.network.dht.memory_p2p import MemoryNetwork, publish
+from tests.unit.network.dht.memory_p2p import MemoryNetwork, publish, run
 from tests.unit.network.wire_builders import SWARM, announce, group, identity
 
 ROUND = RoundId(number=7)
 ALICE, BOB = identity("alice").peer_id, identity("bob").peer_id
 KEY = directory.directory_key(SWARM, wire.ROLLOUTS, "")
 MINUTES_S = 600.0
-
-
-def run(scenario):
-    return asyncio.run(scenario())
 
 
 def board(name: str, swarm: str = SWARM, instance: str = "00112233aabbccdd", window: int = 2) -> NativeBoard:

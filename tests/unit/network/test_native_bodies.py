@@ -12,8 +12,8 @@ import zstandard
 from codezero.network import directory, wire
 from codezero.network.dht.server import OWN
 from tests.unit.network.dht.asker import item_of
-from tests.unit.network.dht.memory_p2p import MemoryNetwork
-from tests.unit.network.test_native_board import ALICE, KEY, MINUTES_S, ROUND, board, run, shows, signed
+from tests.unit.network.dht.memory_p2p import MemoryNetwork, run
+from tests.unit.network.test_native_board import ALICE, KEY, MINUTES_S, ROUND, board, shows, signed
 
 
 def test_a_body_that_nobody_has_is_unavailable():

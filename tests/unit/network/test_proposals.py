@@ -9,11 +9,8 @@ import pytest
 from codezero.network import memory, proposals, reading, solo
 from codezero.network.proposals import MAX_COLLECTED
 from codezero.network.wire import Reason, WireError
+from tests.unit.network.dht.memory_p2p import run
 from tests.unit.network.proposal_nodes import FakeBoard, FakeFeed, Loop, Solver, attempts, marks, proposal
-
-
-def run(scenario):
-    return asyncio.run(scenario())
 
 
 def board(addresses=None, **records) -> FakeBoard:

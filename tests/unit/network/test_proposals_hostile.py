@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 
 import msgspec
@@ -12,7 +11,7 @@ from codezero.config import Network
 from codezero.network import directory, genrl, wire
 from codezero.network.dht.server import OWN
 from tests.unit.network.dht.asker import item_of
-from tests.unit.network.dht.memory_p2p import MemoryNetwork
+from tests.unit.network.dht.memory_p2p import MemoryNetwork, run
 from tests.unit.network.proposal_nodes import Loop, Proposer, Solver, attempts, board, marks, proposal
 from tests.unit.network.test_genrl_board import shows as shows_genrl
 from tests.unit.network.test_native_board import MINUTES_S, shows, signed
@@ -20,10 +19,6 @@ from tests.unit.network.wire_builders import SWARM, identity
 
 ALICE, BOB, CAROL = (identity(name).peer_id for name in ("alice", "bob", "carol"))
 TO_ALICE, TO_BOB = wire.feedback_to(ALICE), wire.feedback_to(BOB)
-
-
-def run(scenario):
-    return asyncio.run(scenario())
 
 
 async def replica_and(name: str):

@@ -8,15 +8,12 @@ from codezero.network import solvers
 from codezero.network.board import DUPLICATE_IDENTITY
 from codezero.network.wire import Reason, WireError
 from codezero.proposals import ProposalFeedback
+from tests.unit.network.dht.memory_p2p import run
 from tests.unit.network.proposal_nodes import FakeBoard, Loop, Proposer, marks, proposal
 from tests.unit.network.wire_builders import identity
 
 ALICE = identity("alice").peer_id
 F, G = proposal("f"), proposal("g")
-
-
-def run(scenario):
-    return asyncio.run(scenario())
 
 
 async def heard(records, addresses=None, of=(F, G), times: int = 1, **settings):

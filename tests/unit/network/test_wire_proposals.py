@@ -17,7 +17,6 @@ from codezero.network.wire import (
     MAX_PROPOSALS,
     Marks,
     Reason,
-    WireError,
     pack_feedback,
     pack_genrl_feedback,
     pack_genrl_proposals,
@@ -29,6 +28,7 @@ from codezero.network.wire import (
 )
 from codezero.proposals import Proposal
 from tests.unit.network.proposal_nodes import marks, proposal
+from tests.unit.network.test_wire import fails
 from tests.unit.network.wire_builders import announce, identity
 
 encode = msgspec.msgpack.encode
@@ -54,13 +54,6 @@ PROPOSALS = st.lists(
     ),
     max_size=4,
 )
-
-
-def fails(reason: Reason, call, *args) -> str:
-    with pytest.raises(WireError) as caught:
-        call(*args)
-    assert caught.value.reason is reason, caught.value
-    return caught.value.detail
 
 
 def proposals_in(body: bytes):

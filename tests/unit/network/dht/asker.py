@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import time
 
@@ -20,10 +19,6 @@ from tests.unit.network.dht.memory_p2p import MemoryNetwork
 from tests.unit.network.wire_builders import SWARM, announce, identity
 
 PLAIN = DHTProtocol.IS_REGULAR_VALUE
-
-
-def run(scenario):
-    return asyncio.run(scenario())
 
 
 def bin_(content: bytes) -> bytes:
@@ -113,9 +108,7 @@ async def is_stored(record: tuple[bytes, bytes, bytes, float], rules=directory.R
     return stored
 
 
-def item_of(
-    name: str, subkey: str | None, content: bytes, sender: str = "somebody", ttl_s: float = 60.0
-) -> OfferedRecord:
+def item_of(name: str, subkey: str | None, content: bytes, ttl_s: float = 60.0) -> OfferedRecord:
     return OfferedRecord(
-        key=key_id(name), subkey=subkey, value=bin_(content), expires_at_s=time.time() + ttl_s, sender=sender
+        key=key_id(name), subkey=subkey, value=bin_(content), expires_at_s=time.time() + ttl_s, sender="somebody"
     )

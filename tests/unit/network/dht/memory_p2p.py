@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +16,10 @@ from codezero.network.dht.dht import Dht
 from codezero.network.gossip import SwarmGossip
 from codezero.types import RoundId, SwarmRound
 from tests.unit.network.wire_builders import identity
+
+
+def run(scenario: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    return asyncio.run(scenario())
 
 
 class MemoryNetwork:

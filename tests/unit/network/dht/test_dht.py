@@ -20,16 +20,12 @@ from codezero.network.dht.dht import Dht, key_id
 from codezero.network.dht.dictionary import pack_dictionary
 from codezero.network.dht.neighbours import node_id_of
 from codezero.network.dht.server import OWNERS
-from tests.unit.network.dht.memory_p2p import MemoryNetwork
+from tests.unit.network.dht.memory_p2p import MemoryNetwork, run
 from tests.unit.network.dht.test_dictionary import nested, sent
 from tests.unit.network.wire_builders import identity
 
 ALICE = identity("alice").peer_id
 SOON = 60.0
-
-
-def run(scenario):
-    return asyncio.run(scenario())
 
 
 def run_simulated(scenario):
