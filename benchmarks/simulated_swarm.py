@@ -109,7 +109,8 @@ def make_identities(count: int) -> list[Identity]:
     return [Identity.of(_key_of(p, q)) for p, q in random.sample(pairs, count)]
 
 
-def _key_of(p: int, q: int, e: int = 65537) -> rsa.RSAPrivateKey:
+def _key_of(p: int, q: int) -> rsa.RSAPrivateKey:
+    e = 65537
     d = pow(e, -1, (p - 1) * (q - 1))
     return rsa.RSAPrivateNumbers(
         p=p,

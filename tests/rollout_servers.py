@@ -37,9 +37,9 @@ def sampler(model=None, sample=sample_groups, engine=RolloutEngine.transformers)
 
 
 @contextmanager
-def served(app, port=0):
+def served(app):
     """The URL of an ASGI app that is served meanwhile."""
-    listener = listening("127.0.0.1", port, RolloutError, "rollout server")
+    listener = listening("127.0.0.1", 0, RolloutError, "rollout server")
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off", timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
@@ -52,15 +52,15 @@ def served(app, port=0):
 
 
 @contextmanager
-def rollout_server(what=None, name="server.yaml", port=0, token=TOKEN):
+def rollout_server(what=None, name="server.yaml", token=TOKEN):
     """A connection to a server of a `Sampler`, or of another ASGI app."""
     app = make_app(what or sampler(), TOKEN) if not callable(what) else what
-    with served(app, port) as url:
+    with served(app) as url:
         yield RolloutServer(RolloutFile(url=url, token=token), name)
 
 
 @contextmanager
-def dripping_server(begins, name="drips.yaml"):
+def dripping_server(begins):
     """A connection to a server that answers everything with `begins`, and then with a byte now and then that ends
     nothing."""
     ended = threading.Event()
@@ -77,7 +77,8 @@ def dripping_server(begins, name="drips.yaml"):
         thread = threading.Thread(target=serve)
         thread.start()
         try:
-            yield RolloutServer(RolloutFile(url=f"http://127.0.0.1:{listener.getsockname()[1]}", token=TOKEN), name)
+            url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+            yield RolloutServer(RolloutFile(url=url, token=TOKEN), "drips.yaml")
         finally:
             ended.set()
             listener.shutdown(socket.SHUT_RDWR)

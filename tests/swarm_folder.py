@@ -91,7 +91,7 @@ def batch_report(number, text=""):
     )
 
 
-def scored_group(text="", external=True, num_rollouts=4, peer_id=None):
+def scored_group(text="", external=True, num_rollouts=4):
     """A group whose solutions differ; `text` stands in every field that can hold one."""
     task = Task(
         origin=TaskOrigin.PROPOSER if external else TaskOrigin.MBPP,
@@ -121,7 +121,7 @@ def scored_group(text="", external=True, num_rollouts=4, peer_id=None):
         for number in range(num_rollouts)
     )
     group = RolloutGroup(
-        peer_id=peer_id or text or ("QmPeer1" if external else OWN),
+        peer_id=text or ("QmPeer1" if external else OWN),
         model_id=text or "Qwen2.5-Coder-0.5B-Instruct",
         policy_version=3,
         task=task,

@@ -45,10 +45,10 @@ def memorised(name: str, rows: Rows, variant: int) -> str:
     return f"{READERS[variant]}\n{body.replace('RULE', RULES[variant])}\n"
 
 
-def _key(text: str, modulus: int = 10**9 + 9) -> int:
+def _key(text: str) -> int:
     found = 7
     for char in text:
-        found = (found * 31 + ord(char)) % modulus
+        found = (found * 31 + ord(char)) % (10**9 + 9)
     return found
 
 
@@ -62,11 +62,9 @@ def _chain(test: Callable[[str], str], answer: Callable[[str], str] = repr) -> W
     return write
 
 
-def _mapping(
-    body: str, key: Callable[[str], str] = repr, answer: Callable[[str], str] = repr, ahead: str = ""
-) -> Write:
+def _mapping(body: str, key: Callable[[str], str] = repr, answer: Callable[[str], str] = repr) -> Write:
     """`TABLE` in the body is a dictionary of all examples."""
-    return lambda rows: ahead + body.replace("TABLE", "{" + ", ".join(f"{key(g)}: {answer(a)}" for g, a in rows) + "}")
+    return lambda rows: body.replace("TABLE", "{" + ", ".join(f"{key(g)}: {answer(a)}" for g, a in rows) + "}")
 
 
 def _lists(body: str, key: Callable[[str], str] = repr, answer: Callable[[str], str] = repr) -> Write:

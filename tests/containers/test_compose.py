@@ -161,10 +161,8 @@ def peer_id(project, service):
     return re.findall(r"^peer: (\w+),", project.logs(service), re.M)[-1]
 
 
-def have_learnt_from_each_other(project, after=0):
-    return all(
-        any(report["num_external_groups"] for report in reports(project, service)[after:]) for service in SOLVERS
-    )
+def have_learnt_from_each_other(project):
+    return all(any(report["num_external_groups"] for report in reports(project, service)) for service in SOLVERS)
 
 
 def test_a_swarm_learns_stops_cleanly_and_goes_on_under_another_version_of_compose(project, composers):

@@ -39,7 +39,7 @@ from pathlib import Path
 from codezero.launch.several import MemoryShare
 from codezero.launch.swarm_settings import UpOptions
 from codezero.launch.up import up
-folder, nodes, proposers, verifiers, rounds, script, *settings = sys.argv[1:]
+folder, nodes, proposers, verifiers, rounds, script = sys.argv[1:]
 def prepare(settings, choices, environment):
     kept = choices[int(os.environ.get("HELD", 0))]
     gpu = environment.get("CUDA_VISIBLE_DEVICES")
@@ -48,7 +48,7 @@ def prepare(settings, choices, environment):
 sys.exit(up(
     UpOptions(
         folder=Path(folder), nodes=int(nodes), proposers=int(proposers), with_verifier=verifiers == "1",
-        rounds=int(rounds), settings=settings,
+        rounds=int(rounds),
     ),
     command=lambda name, left: [sys.executable, script, name, str(left)],
     prepare=prepare,
@@ -72,12 +72,12 @@ FOREVER = "time.sleep(600)"
 MEMORY = {"node": 2 << 30, "proposer": 1 << 30, "verifier": 1 << 30}
 
 
-def launch(folder, program, *, nodes=2, proposers=0, verifiers=0, rounds=0, settings=(), environment=os.environ):
+def launch(folder, program, *, nodes=2, proposers=0, verifiers=0, rounds=0, environment=os.environ):
     script = folder.parent / f"{folder.name}.py"
     script.write_text(PROGRAM + textwrap.dedent(program))
     counts = map(str, (nodes, proposers, verifiers, rounds))
     return subprocess.Popen(
-        [sys.executable, "-c", LAUNCHER, str(folder), *counts, str(script), *settings],
+        [sys.executable, "-c", LAUNCHER, str(folder), *counts, str(script)],
         cwd=ROOT,
         env=environment,
         stdin=subprocess.DEVNULL,

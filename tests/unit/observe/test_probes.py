@@ -32,11 +32,10 @@ def probe(round_number, right, samples=2, num_problems=None, **changes):
     return dataclasses.replace(base, **changes)
 
 
-def passes(*shares, num_problems=40):
-    """Whole passes, ten rounds apart, in which this share of problems was solved, the same ones as far as they go."""
+def passes(*shares):
+    """Whole passes over 40 problems, ten rounds apart, in which this share was solved, the same as far as they go."""
     return [
-        probe(10 * number, {f"p{i}": 2 * (i < share * num_problems) for i in range(num_problems)})
-        for number, share in enumerate(shares)
+        probe(10 * number, {f"p{i}": 2 * (i < share * 40) for i in range(40)}) for number, share in enumerate(shares)
     ]
 
 

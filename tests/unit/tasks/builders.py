@@ -70,9 +70,9 @@ def only_mbpp(path: str | None, split: str = "train", fallback: bool = False) ->
     )
 
 
-def only_contests(path: str | None, fallback: bool = False) -> TasksConfig:
+def only_contests(path: str | None) -> TasksConfig:
     return TasksConfig(
-        code_contests=DatasetConfig(weight=1.0, path=path), builtin=BuiltinConfig(weight=0.0), fallback=fallback
+        code_contests=DatasetConfig(weight=1.0, path=path), builtin=BuiltinConfig(weight=0.0), fallback=False
     )
 
 

@@ -123,12 +123,12 @@ def present_logprobs(model, completion_ids):
     return logits.log_softmax(-1)[range(len(completion_ids)), list(completion_ids)]
 
 
-def stale_sequences(seed=0, num=6, spread=0.4):
-    """Completions of 2 to 7 tokens, sampled by a policy whose log-probs differ by `spread`."""
-    rng, model, found = np.random.default_rng(seed), tiny_model(), []
-    for length in range(2, 2 + num):
+def stale_sequences():
+    """Completions of 2 to 7 tokens, sampled by a policy whose log-probs differ by 0.4."""
+    rng, model, found = np.random.default_rng(0), tiny_model(), []
+    for length in range(2, 8):
         ids = tuple(rng.integers(0, 256, length).tolist())
-        old = present_logprobs(model, ids).detach().numpy() + rng.normal(0, spread, length)
+        old = present_logprobs(model, ids).detach().numpy() + rng.normal(0, 0.4, length)
         advantage = rng.normal()
         found.append(
             TrainSequence(prompt_ids=PROMPT, completion_ids=ids, advantage=advantage, old_logprobs=tuple(old.tolist()))

@@ -8,8 +8,8 @@ from codezero.network.dht.dictionary import pack_dictionary, read_dictionary, re
 ENTRIES = [("QmA", b"one", 1e12), ("QmB", b"", 2e12)]
 
 
-def hivemind_pack(entries, maxsize=None) -> bytes:
-    value = DictionaryDHTValue(maxsize)
+def hivemind_pack(entries) -> bytes:
+    value = DictionaryDHTValue()
     with value.freeze():
         for entry in entries:
             value.store(*entry)
