@@ -121,8 +121,6 @@ class SignInApp:
         """Status and content, after the transaction was mined."""
         if body["orgId"] != ORG_ID:
             return 404, {"error": "user not found"}
-        if name == "bet-token-balance":
-            return 200, {"result": str(self._client.read(self._market, "betTokenBalance(string)", body["peerId"]))}
         calls = {
             "register-peer": lambda: (self._contract, "registerPeer(string)", body["peerId"]),
             "submit-reward": lambda: (

@@ -31,13 +31,6 @@ def test_the_app_is_asked_in_its_own_words(market, tmp_path, judge):
     assert peer.app.asked == [("guess-answer", guess), ("claim-reward", claim)]
 
 
-def test_the_balance_is_the_one_that_the_app_tells(market, tmp_path):
-    """Which is why it is not asked for it: `bet-token-balance` is a read of the same contract."""
-    peer = market.peer(tmp_path)
-    told = peer.app._send("bet-token-balance", {"orgId": ORG_ID, "peerId": peer.peer_id})
-    assert told == (200, {"result": str(peer.contract.game(0).balance)})
-
-
 @pytest.mark.parametrize("mode", [*AFTER_MINING, "mined, then dropped", "500", "html", "drop"])
 def test_3_what_the_app_may_have_placed_is_never_placed_again(market, tmp_path, judge, mode):
     peer = market.peer(tmp_path)

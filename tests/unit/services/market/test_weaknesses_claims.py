@@ -67,25 +67,6 @@ def test_6_a_lost_bet_is_asked_for_once(market, tmp_path, judge):
     assert len(peer.lines) == 1
 
 
-# 7. game 0
-
-
-@BOTH
-def test_7_game_0_is_bet_on_and_claimed(market, tmp_path, judge):
-    peer = market.peer(tmp_path)
-    game = market.new_game()
-    assert game == 0
-    judge.show(game)
-    tick(peer.player(judge))
-    market.reveal(game)
-    judge.close_game()
-    claim_now(peer)
-    tick(peer.player(judge))
-    assert peer.balance == 100 * COIN
-    assert peer.unclaimed == []
-    assert peer.lines[1:] == ["successfully claimed reward for previous game 0"]
-
-
 # 8. the state file
 
 
