@@ -21,7 +21,7 @@ OURS, THEIRS = "0xOurs", "0xTheirs"
 
 
 class Killed(BaseException):
-    """The process ends here."""
+    """No handler of errors catches it, as none catches kill -9."""
 
 
 class FakeChain:

@@ -17,6 +17,7 @@ from codezero.ledger.transactions import Journal
 from codezero.types import RoundId
 from tests.chain import new_key
 from tests.sign_in import AFTER_MINING, ORG_ID, SAYS, SECRET, SIGNER, SignInApp
+from tests.unit.ledger.fake_chain import Killed
 from tests.unit.ledger.peer import on_chain, step, until_done
 
 JOURNAL = Journal(store=lambda _: pytest.fail("the app signs"))
@@ -183,10 +184,6 @@ def test_an_error_of_the_contract_that_is_new_waits_and_is_told(node, app):
     assert notes(node)[Kind.REGISTRATION] == "the contract refuses register-peer: EnforcedPause"
     assert not step(node)
     assert len(app.asked) == 1
-
-
-class Killed(BaseException):
-    """The process ends here."""
 
 
 @pytest.mark.parametrize("killed", ["", "before the answer", "after the answer"])

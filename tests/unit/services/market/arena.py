@@ -231,6 +231,13 @@ def states(peer):
     return ["open" if bet.state in OPEN else names.get(bet.state, bet.note) for bet in peer.bets]
 
 
+def raises(error):
+    def fails(*_):
+        raise error
+
+    return fails
+
+
 class Policy:
     """Finds each token of its favourite choice likelier than those of the others."""
 

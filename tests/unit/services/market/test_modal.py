@@ -8,15 +8,12 @@ from codezero.ledger.items import ItemState
 from codezero.ledger.rpc import Rpc
 from codezero.ledger.transactions import Journal
 from tests.sign_in import AFTER_MINING, ORG_ID
+from tests.unit.ledger.fake_chain import Killed
 from tests.unit.services.market.arena import COIN, claim_now, states, tick
 
 pytestmark = pytest.mark.parametrize("market", ["modal"], indirect=True)
 BET = 100 * COIN // 12
 JOURNAL = Journal(store=lambda _: pytest.fail("the app signs"))
-
-
-class Killed(BaseException):
-    """No handler of errors catches it, as none catches kill -9."""
 
 
 def test_the_app_is_asked_in_its_own_words(market, tmp_path, judge):

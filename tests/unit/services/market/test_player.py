@@ -17,16 +17,9 @@ from codezero.services.market.contract import open_market
 from codezero.services.market.player import MAX_POLL_S
 from tests.chains import CHAIN_ID
 from tests.unit.evaluate.loopback import drip, reply
-from tests.unit.services.market.arena import BOTH, COIN, Judge, Policy, claim_now, states, tick
+from tests.unit.services.market.arena import BOTH, COIN, Judge, Policy, claim_now, raises, states, tick
 
 BET = 100 * COIN // 12
-
-
-def _raises(error):
-    def raises(*_):
-        raise error
-
-    return raises
 
 
 @BOTH
@@ -168,7 +161,7 @@ def test_a_disk_that_takes_nothing_sends_nothing(market, tmp_path, judge, monkey
     judge.show(market.new_game())
     player = peer.player(judge)
     with monkeypatch.context() as patch:
-        patch.setattr(player._book, "_add", _raises(sqlite3.OperationalError("database or disk is full")))
+        patch.setattr(player._book, "_add", raises(sqlite3.OperationalError("database or disk is full")))
         tick(player)
     assert "disk is full" in player.trouble
     assert peer.nonce == 1

@@ -14,13 +14,10 @@ from codezero.services.market import bets
 from codezero.services.market.book import Bet
 from codezero.services.market.contract import Market, MarketStanding
 from tests.chains import CHAIN_ID
-from tests.unit.services.market.arena import COIN, claim_now, states, tick
+from tests.unit.ledger.fake_chain import Killed
+from tests.unit.services.market.arena import COIN, claim_now, raises, states, tick
 
 BET = 100 * COIN // 12
-
-
-class Killed(BaseException):
-    """No handler of errors catches it, as none catches kill -9."""
 
 
 @pytest.mark.parametrize("method", ["guess", "claim"])
@@ -113,7 +110,7 @@ def test_a_bet_that_nobody_mines_keeps_the_next_clue_waiting_for_a_while_only(
 def test_a_bet_that_can_never_be_learnt_of_stands_in_the_way_for_a_day_only(market, tmp_path, judge, monkeypatch):
     peer = market.peer(tmp_path)
     judge.show(market.new_game())
-    monkeypatch.setattr(Market, "guess", _raises(NonceRace("taken")))
+    monkeypatch.setattr(Market, "guess", raises(NonceRace("taken")))
     tick(peer.player(judge), 2)
     assert states(peer) == ["open"]
     now_s = time.time
@@ -128,10 +125,10 @@ def test_a_bet_that_cannot_be_looked_up_holds_up_no_claim_and_ends_after_a_day(m
     judge.show(market.new_game())
     tick(peer.player(judge))
     judge.show(market.new_game())
-    monkeypatch.setattr(Market, "guess", _raises(NonceRace("taken")))
+    monkeypatch.setattr(Market, "guess", raises(NonceRace("taken")))
     tick(peer.player(judge))
     market.reveal(0)
-    monkeypatch.setattr(Market, "bet", _raises(Reverted("reverted without a reason", "")))
+    monkeypatch.setattr(Market, "bet", raises(Reverted("reverted without a reason", "")))
     peer.change("UPDATE item SET due_at_s = 0")
     player = peer.player(judge)
     tick(player)
@@ -141,13 +138,6 @@ def test_a_bet_that_cannot_be_looked_up_holds_up_no_claim_and_ends_after_a_day(m
     monkeypatch.setattr(time, "time", lambda: now_s() + bets.ABANDON_S + 1)
     tick(peer.player(judge), 1)
     assert states(peer) == ["placed", "unknown"]
-
-
-def _raises(error):
-    def raises(*_):
-        raise error
-
-    return raises
 
 
 def test_fees_that_are_too_high_are_told_and_the_clue_played_once_they_are_not(market, tmp_path, judge, caplog):
@@ -217,7 +207,7 @@ def test_a_bet_under_way_that_the_contract_then_refuses_may_have_been_placed(mar
     rpc.mode, rpc.for_methods = "drop", ["eth_sendRawTransaction"]
     tick(peer.player(judge, contract=peer.connect(rpc.url)), 1)
     peer.change("UPDATE sent SET signed_at_s = signed_at_s - 1000")
-    monkeypatch.setattr(Rpc, "simulate", _raises(Reverted("refused", "no reason given")))
+    monkeypatch.setattr(Rpc, "simulate", raises(Reverted("refused", "no reason given")))
     tick(peer.player(judge, contract=peer.connect()), 1)
     assert states(peer) == ["unknown"]
     assert peer.unclaimed == [0]
