@@ -27,12 +27,6 @@ def test_an_error_is_known_by_its_first_four_bytes():
     assert {selector: names[selector] for selector in SELECTORS} == SELECTORS
 
 
-def test_the_coordinator_has_no_other_errors():
-    assert {entry["name"] for entry in abi.load("SwarmCoordinator").abi if entry["type"] == "error"} == set(
-        SELECTORS.values()
-    )
-
-
 @pytest.mark.parametrize(
     "signature",
     [
