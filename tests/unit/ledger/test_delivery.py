@@ -266,20 +266,16 @@ class Deliveries(stateful.RuleBasedStateMachine):
 
     @stateful.invariant()
     def everything_is_somewhere(self):
-        done = {item.round_id.number for item in read_pending(self.path).items if item.kind is Kind.REWARD}
-        assert set(self.chain.rewards) <= done
-        assert all(reward == self._rewards()[number] for number, reward in self.chain.rewards.items())
-        rewards = [item for item in read_pending(self.path).items if item.kind is Kind.REWARD]
+        items = read_pending(self.path).items
+        rewards = [item for item in items if item.kind is Kind.REWARD]
+        assert self.chain.rewards.items() <= {item.round_id.number: item.reward for item in rewards}.items()
         waiting = sum(item.reward for item in rewards if item.state in OPEN)
         finished = sum(item.reward for item in rewards if item.state is ItemState.DONE)
         assert math.isclose(waiting + finished + self.outbox.owed().points, sum(self.credited.values()), abs_tol=1e-9)
-        for item in read_pending(self.path).items:
+        for item in items:
             if item.state is ItemState.DONE and item.kind is Kind.REWARD:
                 assert item.round_id.number in self.chain.rewards
             assert item.state is not ItemState.DROPPED
-
-    def _rewards(self):
-        return {item.round_id.number: item.reward for item in read_pending(self.path).items if item.kind is Kind.REWARD}
 
 
 Deliveries.TestCase.settings = settings(max_examples=25, stateful_step_count=40, deadline=None)
