@@ -1,5 +1,5 @@
 """A node's submissions in a process of their own, to be killed or run at the same time as others: see
-test_delivery_chain. Arguments: URL, contract, key in hex, peer id, outbox, number of rounds."""
+test_delivery_processes. Arguments: URL, contract, key in hex, peer id, outbox, number of rounds."""
 
 import os
 import random
