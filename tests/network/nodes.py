@@ -146,6 +146,3 @@ def exchange_all(nodes: Sequence[Node], round_number: int, elapsed_s: float = 20
 
 def sources(found: SwarmRound) -> set[str]:
     return {one.peer_id for one in found.external}
-
-
-eventually = wait_until  # its name in tests/unit/tasks/test_listed.py

@@ -31,6 +31,7 @@ from codezero.train.method import Room
 from codezero.verifier import build as verifier
 from tests.builders import save_tiny
 from tests.processes import is_alive, wait_until_gone
+from tests.unit.devchain.test_tick import Lines
 
 ROOT = Path(__file__).parents[3]
 LAUNCHER = """\
@@ -529,14 +530,6 @@ def taken_port():
         listener.bind(("0.0.0.0", 0))
         listener.listen()
         yield listener.getsockname()[1]
-
-
-class Lines:
-    def __init__(self):
-        self.lines = []
-
-    def line(self, text):
-        self.lines.append(text)
 
 
 def made_swarm(port, *hosts):

@@ -13,7 +13,7 @@ from codezero.tasks.hub import HubUnreachable
 from codezero.tasks.listed import Lister, TaskList
 from codezero.tasks.withheld import id_of
 from tests.builders import task
-from tests.network.nodes import eventually
+from tests.processes import wait_until
 
 
 class Hub:
@@ -167,7 +167,7 @@ def test_a_thread_completes_the_lists_and_ends_with_the_node(tmp_path):
     lists = [TaskList("mbpp", "it", tmp_path / str(number), hub.now, hub.tasks) for number, hub in enumerate(hubs)]
     lister = Lister(lists)
     lister.start()
-    eventually(lambda: all(one.is_complete for one in lists))
+    wait_until(lambda: all(one.is_complete for one in lists))
     lister.stop()
     assert not any(thread.name == "task lists" for thread in threading.enumerate())
     assert [hub.reads for hub in hubs] == [1, 1]
@@ -181,7 +181,7 @@ def test_with_a_whole_list_a_hub_that_is_away_is_no_warning(tmp_path, monkeypatc
     monkeypatch.setattr(one, "refresh", lambda pause: (asked.append(1), TaskList.refresh(one, pause)))
     lister = Lister([one])
     lister.start()
-    eventually(lambda: len(asked) >= 3)
+    wait_until(lambda: len(asked) >= 3)
     lister.stop()
     assert [record for record in caplog.records if record.levelno == logging.WARNING] == []
 
@@ -192,10 +192,10 @@ def test_a_hub_that_breaks_off_is_told_once_and_tried_again(tmp_path, monkeypatc
     one = made(tmp_path, hub)
     lister = Lister([one])
     lister.start()
-    eventually(lambda: hub.reads >= 3)
+    wait_until(lambda: hub.reads >= 3)
     assert (one.is_complete, knows(one, "a", "b")) == (False, [True, False])
     hub.fails_at = None
-    eventually(lambda: one.is_complete)
+    wait_until(lambda: one.is_complete)
     lister.stop()
     (warning,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert "code_contests cannot be listed: reading the hub took longer than 180 s" in warning
