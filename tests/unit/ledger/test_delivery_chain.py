@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import pytest
 
-from codezero.ledger import abi, delivery, jsonrpc
+from codezero.ledger import abi, delivery
 from codezero.ledger.account import Account
 from codezero.ledger.contract import Contract
 from codezero.ledger.coordinator import Coordinator, CoordinatorWriter
@@ -23,38 +23,12 @@ from codezero.ledger.faults import (
     WrongChain,
 )
 from codezero.ledger.items import ItemState, Kind
-from codezero.ledger.jsonrpc import JsonRpc
 from codezero.ledger.reading import read_pending
 from codezero.ledger.submissions import Submissions
 from codezero.types import RoundId
 from tests.chain import new_key
 from tests.processes import wait_until
-from tests.unit.ledger.hostile_rpc import HostileRpc
 from tests.unit.ledger.peer import on_chain, step, until_done
-
-
-@pytest.fixture
-def node(deployed, tmp_path, monkeypatch):
-    """A peer with an account of its own behind an RPC that can be told to misbehave."""
-    monkeypatch.setattr(jsonrpc, "WAIT_S", 0.01)
-    monkeypatch.setattr(delivery, "LOOK_AGAIN_S", 0.0)
-    with HostileRpc(behind=deployed.chain.url).serving() as hostile:
-        rpc = deployed.rpc(JsonRpc(hostile.url, timeout_s=60.0))
-        account = Account(new_key(), rpc)
-        deployed.chain.fund(account.address)
-        writer = CoordinatorWriter(deployed.contract, account)
-        reads = Coordinator(deployed.contract, rpc)
-        outbox = deployed.outbox(tmp_path / "outbox.sqlite")
-        yield SimpleNamespace(
-            hostile=hostile,
-            account=account,
-            writer=writer,
-            reads=reads,
-            outbox=outbox,
-            delivery=Submissions(outbox, reads, writer),
-            path=tmp_path / "outbox.sqlite",
-        )
-        outbox.close()
 
 
 def credit(node, number, reward=3.0, winners=("peer", "other")):
@@ -93,17 +67,6 @@ def nonce(deployed, node):
     """The account's next one, after what is sent and not yet mined: anvil answers before it mines."""
     (answer,) = deployed.rpc().ask([("eth_getTransactionCount", [node.account.address, "pending"])])
     return answer
-
-
-def test_the_rpc_is_down_and_comes_back(node, deployed):
-    credit(node, 0)
-    node.hostile.mode = "drop"
-    for _ in range(3):
-        with pytest.raises(RpcFault):
-            step(node)
-    node.hostile.mode = "ok"
-    until_done(node)
-    assert on_chain(deployed) == (3, 1, ("peer", "other"))
 
 
 def test_nothing_is_written_to_a_wrong_chain(node, deployed):

@@ -1,43 +1,29 @@
 """Hours without an RPC, by a clock that is put forward, with a real contract behind it."""
 
 import logging
-from types import SimpleNamespace
+from contextlib import ExitStack, closing
 
 import pytest
 
-from codezero.ledger import delivery, jsonrpc
-from codezero.ledger.account import Account
-from codezero.ledger.coordinator import Coordinator, CoordinatorWriter
+from codezero.ledger.coordinator import CoordinatorWriter
 from codezero.ledger.items import OPEN, in_words
-from codezero.ledger.jsonrpc import JsonRpc
 from codezero.ledger.reading import read_pending
 from codezero.ledger.submitter import Policy, Submitter
 from codezero.types import RoundId
-from tests.chain import new_key
-from tests.unit.ledger.hostile_rpc import HostileRpc
 
 HOUR_S = 3600.0
 
 
 @pytest.fixture
-def node(deployed, tmp_path, monkeypatch):
-    monkeypatch.setattr(jsonrpc, "WAIT_S", 0.001)
-    monkeypatch.setattr(delivery, "LOOK_AGAIN_S", 0.0)
-    with HostileRpc(behind=deployed.chain.url).serving() as hostile:
-        rpc = deployed.rpc(JsonRpc(hostile.url, timeout_s=60.0))
-        account = Account(new_key(), rpc)
-        deployed.chain.fund(account.address)
-        outboxes = []
+def start(node, deployed):
+    """Starts a submitter as after a kill: on the same file, with nothing in memory."""
+    with ExitStack() as outboxes:
 
-        def start():
-            """As after a kill: on the same file, with nothing in memory."""
-            outboxes.append(deployed.outbox(tmp_path / "outbox.sqlite"))
-            writer = CoordinatorWriter(deployed.contract, account)
-            return Submitter(outboxes[-1], Coordinator(deployed.contract, rpc), writer, Policy())
+        def begin():
+            outbox = outboxes.enter_context(closing(deployed.outbox(node.path)))
+            return Submitter(outbox, node.reads, CoordinatorWriter(deployed.contract, node.account), Policy())
 
-        yield SimpleNamespace(hostile=hostile, start=start, account=account, path=tmp_path / "outbox.sqlite")
-        for outbox in outboxes:
-            outbox.close()
+        yield begin
 
 
 def ticks(submitter, clock, until):
@@ -52,8 +38,10 @@ def ticks(submitter, clock, until):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["drop", "http 429"])
-def test_nothing_is_lost_and_nothing_sent_twice_over_nine_hours_without_an_rpc(node, deployed, clock, caplog, mode):
-    submitter = node.start()
+def test_nothing_is_lost_and_nothing_sent_twice_over_nine_hours_without_an_rpc(
+    node, start, deployed, clock, caplog, mode
+):
+    submitter = start()
     ticks(submitter, clock, lambda: submitter.view is not None and submitter.view.owner == node.account.address)
     submitter.credit(RoundId(number=0), 2.0, ["a"])
     submitter._outbox.fold()
@@ -66,7 +54,7 @@ def test_nothing_is_lost_and_nothing_sent_twice_over_nine_hours_without_an_rpc(n
         end_s = clock.now_s() + HOUR_S
         waits += ticks(submitter, clock, lambda end_s=end_s: clock.now_s() >= end_s)
         if hour == 5:
-            submitter = node.start()
+            submitter = start()
     assert len(node.hostile.asked) - asked <= 3 * len(waits)  # three tries a poll
     assert len(waits) < 9 * HOUR_S / 225 + 20  # at most 300 s less a quarter of jitter, and fewer before
     assert max(waits) <= 375.0
