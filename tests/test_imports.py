@@ -88,9 +88,12 @@ def test_nothing_a_round_needs_can_run_code():
             "identity.key identity.keyfile identity.backup identity.names network.wire",
             ("torch", "hivemind", "omegaconf", "numpy"),
         ),
-        ("config cli llm.store launch.up launch.start", ("torch", "transformers", "datasets", *CHAIN)),
+        ("config cli llm.store launch.up launch.start doctor.rollouts", ("torch", "transformers", "datasets", *CHAIN)),
         ("ledger.abi", ("web3", "eth_account")),
-        ("node cli services.build ledger.submitter services.market.player", (*CHAIN, *RUNS_CODE, "fastapi")),
+        (
+            "node cli services.build ledger.submitter services.market.player evaluate.score_file",
+            (*CHAIN, *RUNS_CODE, "fastapi"),
+        ),
     ],
 )
 def test_what_importing_these_does_not_import(modules, heavy):
