@@ -46,10 +46,6 @@ def test_a_workflow_is_valid_and_safe(workflow):
     assert code == 0, output
 
 
-def test_there_is_a_workflow():
-    assert WORKFLOWS
-
-
 def make_repository(folder):
     """A git repository with one commit."""
     subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
