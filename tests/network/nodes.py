@@ -19,7 +19,6 @@ from codezero.network import directory, genrl
 from codezero.network.dht.cache import PeerCache
 from codezero.network.dht.dht import Dht
 from codezero.network.dht.link import SwarmLink
-from codezero.network.dht.server import RecordRules
 from codezero.network.genrl import GenrlBoard
 from codezero.network.gossip import SwarmGossip
 from codezero.network.native import NativeBoard
@@ -88,19 +87,16 @@ class Swarm:
         self,
         name: str,
         *bootnodes: Node | str,
-        key: str | None = None,
         swarm: str = "swarm-a",
         network: Network = Network.native,
         cache: Path | None = None,
         host: str = "127.0.0.1",
         port: int = 0,
-        rules: RecordRules | None = None,
         unwanted: Callable[[Task], str | None] = lambda task: None,
         **settings,
     ) -> Node:
-        """A node that has started; `key` gives it another one's identity, `rules` what it keeps for others,
-        `unwanted` why it does not train on a task."""
-        own = named_identity(key or name)
+        """A node that has started; `unwanted` says why it does not train on a task."""
+        own = named_identity(name)
         key_file = self._folder / f"{secrets.token_hex(4)}.pem"
         identity.save(own, key_file)
         config = SwarmConfig(
@@ -111,7 +107,7 @@ class Swarm:
             **{"num_external": 8, **settings},
         )
         native = network is Network.native
-        rules = rules or (directory.RULES if native else genrl.RULES)
+        rules = directory.RULES if native else genrl.RULES
         link = SwarmLink(config, key_file, PeerCache(cache or self._folder / f"{name}.json"), rules)
         self._stack.callback(link.close)
         link.start()
