@@ -1,4 +1,4 @@
-// Compiles every contract beside this file into an artifact: ABI, bytecode, and what they were made of and with.
+// Compiles every contract beside this file into an artifact: ABI, bytecode, and the hash of the source.
 // node compile.mjs [folder]: where to write them; default is where the package reads them.
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -26,13 +26,18 @@ for (const file of files) {
   const contract = file.replace(".sol", "");
   const compiled = output.contracts[file][contract];
   const artifact = {
-    contract,
     sourceSha256: createHash("sha256").update(sources[file].content).digest("hex"),
-    compiler: solc.version(),
-    settings,
     bytecode: `0x${compiled.evm.bytecode.object}`,
     abi: compiled.abi,
   };
-  writeFileSync(`${folder}/${contract}.json`, `${JSON.stringify(artifact, null, 1)}\n`);
+  writeFileSync(`${folder}/${contract}.json`, formatted(artifact));
   console.log(`${contract}: ${compiled.evm.bytecode.object.length / 2} bytes of code`);
+}
+
+/** Returns JSON with a line for each entry of the ABI, without the names of types in Solidity, which nothing reads. */
+function formatted({ abi, ...others }) {
+  const fields = Object.entries(others).map(([name, value]) => `  "${name}": ${JSON.stringify(value)},\n`);
+  const withoutNames = (name, value) => (name === "internalType" ? undefined : value);
+  const entries = abi.map((entry) => `    ${JSON.stringify(entry, withoutNames)}`);
+  return `{\n${fields.join("")}  "abi": [\n${entries.join(",\n")}\n  ]\n}\n`;
 }

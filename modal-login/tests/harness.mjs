@@ -38,7 +38,7 @@ export class Chain {
   async deploy(name, argumentsFor) {
     const { abi, bytecode } = JSON.parse(await readFile(join(ARTIFACTS, `${name}.json`), "utf8"));
     const args = argumentsFor(OWNER.address);
-    const hash = await this.client.deployContract({ abi, bytecode: withPrefix(bytecode), args });
+    const hash = await this.client.deployContract({ abi, bytecode, args });
     const { contractAddress: address } = await this.client.waitForTransactionReceipt({ hash });
     return { abi, address };
   }
@@ -176,8 +176,4 @@ export function inDays(days) {
 function anvil() {
   const installed = join(import.meta.dirname, "node_modules", "@foundry-rs", "anvil-linux-amd64", "bin", "anvil");
   return existsSync(installed) ? installed : "anvil";
-}
-
-function withPrefix(bytecode) {
-  return bytecode.startsWith("0x") ? bytecode : `0x${bytecode}`;
 }
