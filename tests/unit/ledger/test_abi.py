@@ -5,7 +5,7 @@ from eth_utils.abi import abi_to_signature
 
 from codezero.ledger import abi
 
-# Measured against the deployed contract's errors (facts/chain.md, section 3).
+# Read from the code of the contract that is deployed on the testnet.
 SELECTORS = {
     "0x723dc675": "PeerIdAlreadyRegistered",
     "0xe39ce02e": "RewardAlreadySubmitted",
