@@ -121,14 +121,11 @@ def _on_chain(
     from codezero.ledger.chain import ChainLedger
     from codezero.ledger.items import LedgerScope
     from codezero.ledger.outbox import Outbox
-    from codezero.ledger.submitter import Policy, Submitter
+    from codezero.ledger.submitter import Submitter
 
     coordinator, writer = _connected(config, key)
     scope = LedgerScope(chain_id=config.chain_id, contract=coordinator.address, peer_id=peer_id)
-    policy = Policy(
-        period_s=config.submit_period_s, threshold=config.submit_threshold, warn_below_eth=config.warn_below_eth
-    )
-    submitter = Submitter(Outbox(outbox_path, scope), coordinator, writer, policy)
+    submitter = Submitter(Outbox(outbox_path, scope), coordinator, writer, config)
     submitter.start()
     how = f" through {config.proxy_url}" if config.kind is LedgerKind.modal else ""
     if submitter.view is None:

@@ -13,8 +13,8 @@ import random
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from codezero.config import LedgerConfig
 from codezero.errors import CodezeroError, LedgerError
 from codezero.ledger.account import ETHER, ether
 from codezero.ledger.coordinator import ChainView, Coordinator, CoordinatorWriter, Sender, check_round
@@ -38,24 +38,11 @@ UNPAID_S = 300.0
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
-    """The settings of a submitter."""
-
-    period_s: float = 3 * 3600.0
-    """Seconds from the first reward of a sum until the sum is submitted."""
-    threshold: float = 0.0
-    """The absolute sum, in points, that is submitted at once; 0 always waits for the period."""
-    warn_below_eth: float = 0.01
-    """The balance in ETH below which it warns; 0 never warns."""
-    poll_s: float = POLL_S
-
-
 class Submitter:
     """Submits one peer's items to the contract, in a thread."""
 
-    def __init__(self, outbox: Outbox, chain: Coordinator, writer: CoordinatorWriter, policy: Policy) -> None:
-        self._outbox, self._chain, self._writer, self._policy = outbox, chain, writer, policy
+    def __init__(self, outbox: Outbox, chain: Coordinator, writer: CoordinatorWriter, config: LedgerConfig) -> None:
+        self._outbox, self._chain, self._writer, self._config = outbox, chain, writer, config
         self._peer_id = outbox.scope.peer_id
         self._delivery = Submissions(outbox, chain, writer)
         self._others: list[Callable[[], bool]] = []
@@ -185,20 +172,20 @@ class Submitter:
         except RpcFault as error:
             self._failures += 1
             self._troubled(error)
-            wait_s = backoff_s(self._failures - 1, MAX_POLL_S, self._policy.poll_s)
+            wait_s = backoff_s(self._failures - 1, MAX_POLL_S, POLL_S)
             return max(wait_s * random.uniform(0.75, 1.25), error.retry_after_s or 0.0)
         except PeerTaken as error:
             is_said_again = str(error) == self._trouble
             self._troubled(error)
             if not is_said_again:  # one answer may be another request's
-                return self._policy.poll_s
+                return POLL_S
             with self._changed:
                 self._fatal = error
                 self._changed.notify_all()
             return MAX_POLL_S
         except LedgerError as error:  # a wrong chain, no contract, a full disk: a person has to act
             self._troubled(error)
-            return self._policy.poll_s
+            return POLL_S
         except Exception as error:  # the thread's boundary: a bug in here must not end the node's training
             logger.exception("the submitter failed")
             bug = f"internal error in the submitter ({type(error).__name__}), see the log: please report it"
@@ -211,7 +198,7 @@ class Submitter:
             halted = self._delivery.halted
             self._troubled(LedgerError(halted) if halted else None)
         self._busy = busy
-        return BUSY_POLL_S if busy else self._policy.poll_s * random.uniform(0.7, 1.0)
+        return BUSY_POLL_S if busy else POLL_S * random.uniform(0.7, 1.0)
 
     def _poll(self) -> ChainView:
         view = self._chain.view(self._peer_id, self._writer.address)
@@ -227,11 +214,11 @@ class Submitter:
             self._outbox.remember(self._view_note, json.dumps([view.round_id.number, view.round_id.stage, time.time()]))
         if view.owner is None:
             self._outbox.ensure_registration()
-        if view.balance_wei < self._policy.warn_below_eth * ETHER:
+        if view.balance_wei < self._config.warn_below_eth * ETHER:
             self._remind(
                 "balance",
                 f"the account {self._writer.address} holds {ether(view.balance_wei)} ETH, less than "
-                f"ledger.warn_below_eth={self._policy.warn_below_eth:g}: send it some before submissions stop",
+                f"ledger.warn_below_eth={self._config.warn_below_eth:g}: send it some before submissions stop",
             )
         return view
 
@@ -253,8 +240,9 @@ class Submitter:
         owed = self._outbox.owed()
         if owed.since_s is None:
             return
-        enough = 0 < self._policy.threshold <= abs(owed.points)
-        if enough or not 0 <= time.time() - owed.since_s < self._policy.period_s:  # below 0 if the clock was set back
+        enough = 0 < self._config.submit_threshold <= abs(owed.points)
+        waited_s = time.time() - owed.since_s  # below 0 if the clock was set back
+        if enough or not 0 <= waited_s < self._config.submit_period_s:
             self._outbox.fold(seen=self.round_id)
 
     def _troubled(self, error: CodezeroError | None) -> None:

@@ -5,10 +5,11 @@ from contextlib import ExitStack, closing
 
 import pytest
 
+from codezero.config import LedgerConfig
 from codezero.ledger.coordinator import CoordinatorWriter
 from codezero.ledger.items import OPEN, in_words
 from codezero.ledger.reading import read_pending
-from codezero.ledger.submitter import Policy, Submitter
+from codezero.ledger.submitter import Submitter
 from codezero.types import RoundId
 
 HOUR_S = 3600.0
@@ -21,7 +22,7 @@ def start(node, deployed):
 
         def begin():
             outbox = outboxes.enter_context(closing(deployed.outbox(node.path)))
-            return Submitter(outbox, node.reads, CoordinatorWriter(deployed.contract, node.account), Policy())
+            return Submitter(outbox, node.reads, CoordinatorWriter(deployed.contract, node.account), LedgerConfig())
 
         yield begin
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import pytest
 from eth_account import Account as EthAccount
 
+from codezero.config import LedgerConfig
 from codezero.ledger import delivery, jsonrpc, modal, submitter
 from codezero.ledger.account import Account
 from codezero.ledger.chain import ChainLedger
@@ -15,7 +16,7 @@ from codezero.ledger.coordinator import Coordinator, CoordinatorWriter
 from codezero.ledger.jsonrpc import JsonRpc
 from codezero.ledger.leaderboard import read_leaderboard
 from codezero.ledger.local import LocalLedger
-from codezero.ledger.submitter import Policy, Submitter
+from codezero.ledger.submitter import Submitter
 from codezero.types import RoundId
 from tests.builders import rollout, scored
 from tests.chain import new_key
@@ -63,7 +64,7 @@ class OnChain:
     def open(self):
         outbox = self.deployed.outbox(self.folder / "outbox.sqlite")
         reads = Coordinator(self.deployed.contract, self.rpc)
-        followed = Submitter(outbox, reads, self.writer(), Policy(period_s=0.0, poll_s=0.05))
+        followed = Submitter(outbox, reads, self.writer(), LedgerConfig(submit_period_s=0.0))
         followed.start()
         return ChainLedger(LocalLedger(self.folder / "ledger.sqlite", "peer", ["evil"]), followed, patience_s=60.0)
 
@@ -134,6 +135,7 @@ def backend(request, tmp_path, monkeypatch):
     monkeypatch.setattr(modal, "TIMEOUT_S", TIMEOUT_S)
     monkeypatch.setattr(jsonrpc, "WAIT_S", 0.01)
     monkeypatch.setattr(delivery, "LOOK_AGAIN_S", 0.05)
+    monkeypatch.setattr(submitter, "POLL_S", 0.05)
     monkeypatch.setattr(submitter, "BUSY_POLL_S", 0.05)
     with chained(tmp_path, request.getfixturevalue("chain").deploy(), request.param) as made:
         yield made

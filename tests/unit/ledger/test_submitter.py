@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from codezero.config import LedgerConfig
 from codezero.ledger import delivery
 from codezero.ledger import submitter as module
 from codezero.ledger.chain import ChainLedger
@@ -27,13 +28,13 @@ from codezero.ledger.items import ItemState, Kind, LedgerScope
 from codezero.ledger.local import LocalLedger
 from codezero.ledger.outbox import TROUBLE, TROUBLE_SEEN, TROUBLE_SINCE, Outbox
 from codezero.ledger.reading import read_pending
-from codezero.ledger.submitter import Policy, Submitter
+from codezero.ledger.submitter import POLL_S, Submitter
 from codezero.types import RoundId
 from tests.processes import wait_until
 from tests.unit.ledger.fake_chain import OURS, THEIRS, FakeChain
 
 WEI = 10**18
-QUICK = Policy(poll_s=0.02)
+DEFAULTS = LedgerConfig()
 
 
 class FakeCoordinator(FakeChain):
@@ -70,6 +71,11 @@ class FakeCoordinator(FakeChain):
         return "0x1"
 
 
+@pytest.fixture(autouse=True)
+def polls_often(monkeypatch):
+    monkeypatch.setattr(module, "POLL_S", 0.02)
+
+
 @pytest.fixture
 def chain():
     return FakeCoordinator()
@@ -81,9 +87,9 @@ def path(tmp_path):
 
 
 @contextmanager
-def running(path, chain, policy=QUICK, start=True, contract="0xC0"):
+def running(path, chain, config=DEFAULTS, start=True, contract="0xC0"):
     outbox = Outbox(path, LedgerScope(chain_id=7, contract=contract, peer_id="peer"))
-    submitter = Submitter(outbox, chain, chain, policy)
+    submitter = Submitter(outbox, chain, chain, config)
     if start:
         submitter.start()
     try:
@@ -109,23 +115,24 @@ def test_it_registers_follows_the_round_and_submits_on_shutdown(path, chain):
 
 
 def test_a_closed_ledger_is_whole_in_its_two_files(tmp_path, path, chain):
-    submitter = Submitter(Outbox(path, LedgerScope(chain_id=7, contract="0xC0", peer_id="peer")), chain, chain, QUICK)
+    outbox = Outbox(path, LedgerScope(chain_id=7, contract="0xC0", peer_id="peer"))
+    submitter = Submitter(outbox, chain, chain, DEFAULTS)
     submitter.start()
     ChainLedger(LocalLedger(tmp_path / "ledger.sqlite", "peer"), submitter, patience_s=60.0).close()
     assert sorted(file.name for file in tmp_path.iterdir()) == ["ledger.sqlite", "outbox.sqlite"]
 
 
-@pytest.mark.parametrize("policy", [Policy(poll_s=0.02, threshold=4.0), Policy(poll_s=0.02, period_s=0.0)])
-def test_the_sum_is_submitted_at_the_threshold_and_after_the_period(path, chain, policy):
+@pytest.mark.parametrize("config", [LedgerConfig(submit_threshold=4.0), LedgerConfig(submit_period_s=0.0)])
+def test_the_sum_is_submitted_at_the_threshold_and_after_the_period(path, chain, config):
     chain.owner = OURS
-    with running(path, chain, policy) as submitter:
+    with running(path, chain, config) as submitter:
         submitter.credit(RoundId(number=4), -4.5, ["a"])
         wait_until(lambda: chain.rewards == {4: -4})
 
 
 def test_a_sum_below_the_threshold_waits(path, chain):
     chain.owner = OURS
-    with running(path, chain, Policy(poll_s=0.02, threshold=4.0)) as submitter:
+    with running(path, chain, LedgerConfig(submit_threshold=4.0)) as submitter:
         submitter.credit(RoundId(number=4), 3.9, ["a"])
         wait_until(lambda: len(chain.polled) > 5)
         assert chain.rewards == {}
@@ -225,9 +232,10 @@ def test_an_rpc_that_is_away_is_asked_less_and_less(path, chain, monkeypatch):
         assert gaps[-1] > 0.2
 
 
-def test_polls_are_15_s_apart_at_most_and_not_in_step_with_those_of_others(path, chain):
+def test_polls_are_15_s_apart_at_most_and_not_in_step_with_those_of_others(path, chain, monkeypatch):
+    monkeypatch.setattr(module, "POLL_S", POLL_S)
     chain.owner = OURS
-    with running(path, chain, Policy(), start=False) as submitter:
+    with running(path, chain, start=False) as submitter:
         waits = [submitter._tick() for _ in range(50)]
     assert all(10.0 < wait_s <= 15.0 for wait_s in waits)
     assert max(waits) - min(waits) > 1.0
@@ -323,7 +331,7 @@ def test_rounds_of_a_long_absence_are_believed(path, chain, monkeypatch):
 def test_without_funds_it_waits_and_goes_on_when_there_are_some(path, chain, caplog):
     chain.owner, chain.balance_wei = OURS, 5
     chain.refuses_to_send = InsufficientFunds("the account holds nothing")
-    with running(path, chain, Policy(poll_s=0.02, period_s=0.0)) as submitter:
+    with running(path, chain, LedgerConfig(submit_period_s=0.0)) as submitter:
         submitter.credit(RoundId(number=5), 2.0, ["a"])
         wait_until(lambda: submitter.trouble == "the account holds nothing")
         count = len(chain.polled)
@@ -343,7 +351,7 @@ def test_a_sign_in_app_out_of_order_is_told_and_is_no_chain_that_is_away(path, c
     monkeypatch.setattr(module, "UNSEEN_S", 0.2)
     monkeypatch.setattr(delivery, "UNSEEN_S", 0.2)
     chain.owner, chain.refuses_to_send = OURS, ProxyFault("the app hangs")
-    with running(path, chain, Policy(poll_s=0.02, period_s=0.0)) as submitter:
+    with running(path, chain, LedgerConfig(submit_period_s=0.0)) as submitter:
         submitter.credit(RoundId(number=5), 2.0, ["a"])
         wait_until(lambda: submitter.trouble == "the app hangs")
         count = len(chain.polled)
@@ -354,9 +362,10 @@ def test_a_sign_in_app_out_of_order_is_told_and_is_no_chain_that_is_away(path, c
         wait_until(lambda: submitter.trouble == "")
 
 
-def test_another_delivery_is_called_at_each_poll_and_at_once_when_it_has_something_new(path, chain):
+def test_another_delivery_is_called_at_each_poll_and_at_once_when_it_has_something_new(path, chain, monkeypatch):
+    monkeypatch.setattr(module, "POLL_S", 3600.0)
     called, chain.owner = [], OURS  # else it polls soon to see its registration
-    with running(path, chain, Policy(poll_s=3600.0)) as submitter:
+    with running(path, chain) as submitter:
         submitter.also(lambda: called.append(chain.owner))
         submitter.wake()
         wait_until(lambda: called)
@@ -373,7 +382,7 @@ def test_another_delivery_does_not_wait_for_a_reward_that_cannot_be_looked_up(pa
         raise refused
 
     monkeypatch.setattr(chain, "reward", reward)
-    with running(path, chain, Policy(poll_s=0.02, period_s=0.0)) as submitter:
+    with running(path, chain, LedgerConfig(submit_period_s=0.0)) as submitter:
         submitter.also(lambda: called.append(submitter.trouble))
         submitter.credit(RoundId(number=5), 2.0, ["a"])
         submitter.wake()

@@ -1,20 +1,22 @@
 import pytest
 
+from codezero.config import LedgerConfig
 from codezero.errors import LedgerError
 from codezero.ledger import keystore
 from codezero.ledger.account import Account
 from codezero.ledger.coordinator import Coordinator, CoordinatorWriter
 from codezero.ledger.reading import read_pending
 from codezero.ledger.rpc import open_contract
-from codezero.ledger.submitter import Policy, Submitter
+from codezero.ledger.submitter import Submitter
 from codezero.types import RoundId
 from tests.chain import new_key
 from tests.chains import CHAIN_ID
 from tests.processes import wait_until
 
 
-def test_from_a_keystore_to_the_chain_and_back(deployed, tmp_path):
+def test_from_a_keystore_to_the_chain_and_back(deployed, tmp_path, monkeypatch):
     """What a node does: open, start, play, stop; and again, with nothing left to do."""
+    monkeypatch.setattr("codezero.ledger.submitter.POLL_S", 0.1)
     (tmp_path / "passphrase").write_text("correct horse\n")
     deployed.chain.fund(keystore.save(new_key(), tmp_path / "wallet.json", "correct horse", scrypt_n=2))
     for run in (1, 2):
@@ -23,7 +25,7 @@ def test_from_a_keystore_to_the_chain_and_back(deployed, tmp_path):
         key = keystore.load(tmp_path / "wallet.json", keystore.passphrase(str(tmp_path / "passphrase")))
         writer = CoordinatorWriter(contract, Account(key, rpc))
         outbox = deployed.outbox(tmp_path / "outbox.sqlite")
-        submitter = Submitter(outbox, Coordinator(contract, rpc), writer, Policy(poll_s=0.1))
+        submitter = Submitter(outbox, Coordinator(contract, rpc), writer, LedgerConfig())
         submitter.start()
         wait_until(lambda submitter=submitter: submitter.view is not None and submitter.view.owner is not None)
         submitter.credit(RoundId(number=0), 2.0, ["peer"])
