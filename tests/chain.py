@@ -57,7 +57,7 @@ class Deployed:
 
     def rpc(self, transport=None, **settings):
         settings = {"chain_id": CHAIN_ID, "contracts": [self.address]} | settings
-        return Rpc(transport or self.chain.transport, error_names=self.contract.error_names, **settings)
+        return Rpc(transport or self.chain.transport, **settings)
 
     def account(self, wei=ETHER, **settings):
         """A new one that holds some ETH."""

@@ -32,7 +32,7 @@ class ChainClient:
     def __init__(self, rpc_url: str, chain_id: int, account: LocalAccount) -> None:
         """Connects. Raises LedgerError: the chain cannot be reached; ChainError: it has another id."""
         self.rpc_url, self.chain_id = rpc_url, chain_id
-        self.rpc = Rpc(JsonRpc(rpc_url, setting="--rpc-url"), chain_id=chain_id, error_names=abi.error_names())
+        self.rpc = Rpc(JsonRpc(rpc_url, setting="--rpc-url"), chain_id=chain_id)
         self._account = Account(bytes(account.key), self.rpc)
         self.address = self._account.address
         try:

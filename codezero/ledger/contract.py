@@ -57,7 +57,7 @@ class ContractCall:
 
 
 class Contract:
-    """A contract at an address, whose calls it encodes and whose errors it names."""
+    """A contract at an address, whose calls it encodes."""
 
     def __init__(self, address: str, abi: Abi) -> None:
         """`address` as `checksummed` gives it."""
@@ -68,11 +68,6 @@ class Contract:
             abi_to_signature(entry): tuple(get_abi_output_types(entry))  # type: ignore[arg-type]
             for entry in abi
             if entry["type"] == "function"
-        }
-        self.error_names = {
-            selector(abi_to_signature(entry)): str(entry["name"])  # type: ignore[arg-type]
-            for entry in abi
-            if entry["type"] == "error"
         }
 
     def call(self, signature: str, *arguments: object, path: str = "", **fields: object) -> ContractCall:

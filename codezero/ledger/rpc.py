@@ -49,14 +49,11 @@ class Rpc:
         *,
         chain_id: int,
         contracts: Sequence[str] = (),
-        error_names: Mapping[str, str] | None = None,
         contract_setting: str = "ledger.contract_address",
     ) -> None:
-        """`contracts` are addresses that must have code; messages name `contract_setting`, where they come from.
-        `error_names` has the names of their errors by selector."""
+        """`contracts` are addresses that must have code; messages name `contract_setting`, where they come from."""
         self._transport, self.chain_id = transport, chain_id
-        self._contracts, self._error_names = tuple(contracts), error_names or {}
-        self._contract_setting = contract_setting
+        self._contracts, self._contract_setting = tuple(contracts), contract_setting
         self._verified = False
 
     def ask(self, requests: Sequence[Request]) -> list[Answer]:
@@ -146,7 +143,9 @@ class Rpc:
         """Returns the error that a refusal stands for."""
         message = refusal.message.lower()
         if refusal.code == 3 or "revert" in message:  # first, since the rest of the text is the contract's
-            name = error_name(refusal.data, self._error_names)
+            from codezero.ledger import abi  # imports eth-utils, which nodes without a chain do not need
+
+            name = error_name(refusal.data, abi.error_names())
             return Reverted(f"the contract refuses {what}: {name}", name)
         if any(words in message for words in _NONCE_RACE):
             return NonceRace(f"another transaction of the account took the nonce ({refusal.message}): sent again")
@@ -196,8 +195,8 @@ def open_contract(
         contract = Contract(checksummed(address), abi.load(name).abi)
     except ValueError as error:
         raise LedgerError(f"{setting}: {error}") from error
-    transport, names = JsonRpc(rpc_url, timeout_s=timeout_s, retries=retries), contract.error_names
-    rpc = Rpc(transport, chain_id=chain_id, contracts=[contract.address], error_names=names, contract_setting=setting)
+    transport = JsonRpc(rpc_url, timeout_s=timeout_s, retries=retries)
+    rpc = Rpc(transport, chain_id=chain_id, contracts=[contract.address], contract_setting=setting)
     return contract, rpc
 
 
