@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -34,43 +34,39 @@ Command = Callable[[Sequence[str], int], Sequence[str]]
 """Returns a node's command line, for its settings and the rounds left to it (0: no limit)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuOptions:
-    """The options of a start with --gpus."""
-
-    gpus: str
-    """`all`, or the GPUs' numbers by `nvidia-smi`, such as `0,2`."""
-    folder: Path
-    rounds: int = 0
-    """Rounds that each node finishes in this run; 0 runs until stopped."""
-    settings: Sequence[str] = ()
-
-
 def run_on_gpus(
-    options: GpuOptions, environment: Mapping[str, str], console: Console, command: Command | None = None
+    wanted: str,
+    folder: Path,
+    environment: Mapping[str, str],
+    console: Console,
+    *,
+    rounds: int = 0,
+    settings: Sequence[str] = (),
+    command: Command = run_command,
 ) -> int:
     """Runs a node on each GPU until they are done or stopped; returns 0, or 1 if any failed for good.
 
-    Tests give a `command` in place of the real node's.
+    `wanted` is `all`, or the GPUs' numbers by `nvidia-smi`, such as `0,2`. Each node finishes `rounds` in this run; 0
+    runs until stopped. Tests give a `command` in place of the real node's.
 
     Raises CodezeroError: there are no such GPUs, a setting is impossible, or the folder is in use.
     """
-    refuse(options.settings, OF_EACH, "with --gpus")
-    config = load_config(options.settings)
-    gpus = cards.chosen(options.gpus, config, environment)
+    refuse(settings, OF_EACH, "with --gpus")
+    config = load_config(settings)
+    gpus = cards.chosen(wanted, config, environment)
     threads = threads_of_each(config, len(gpus))
-    with state.locked(options.folder, what="folder", holder="launcher", setting="--folder") as lock:
+    with state.locked(folder, what="folder", holder="launcher", setting="--folder") as lock:
         console.line(
             f"codezero {__version__}: a node on each of GPU {', '.join(gpu.number for gpu in gpus)}, "
-            f"{threads} thread{'s' * (threads > 1)} each; keys, state and logs in {options.folder}/gpu-*"
+            f"{threads} thread{'s' * (threads > 1)} each; keys, state and logs in {folder}/gpu-*"
         )
-        looks = [f"{checkout.COMMAND} {what} {options.folder}" for what in ("status --watch", "dashboard")]
+        looks = [f"{checkout.COMMAND} {what} {folder}" for what in ("status --watch", "dashboard")]
         console.line(f"watch: {', or '.join(looks)}")
         with Supervisor(console, environment=environment_of(environment, threads), kept_open=[lock]) as supervisor:
             for number, gpu in enumerate(gpus):
-                home = options.folder / f"gpu-{gpu.number}"
-                its = partial(command or run_command, [*options.settings, *settings_of(config, home, number, threads)])
-                supervisor.add(kept_in(home, its, rounds=options.rounds, environment=gpu.environment))
+                home = folder / f"gpu-{gpu.number}"
+                its = partial(command, [*settings, *settings_of(config, home, number, threads)])
+                supervisor.add(kept_in(home, its, rounds=rounds, environment=gpu.environment))
             return supervisor.run()
 
 

@@ -21,7 +21,7 @@ from codezero.launch.app import SignInApp
 from codezero.launch.app_build import AppPlace
 from codezero.launch.child import ChildProgram
 from codezero.launch.choices import Choices, Options, Way, choose
-from codezero.launch.gpus import GpuOptions, by_default, run_on_gpus
+from codezero.launch.gpus import by_default, run_on_gpus
 from codezero.launch.launcher_log import LoggedConsole
 from codezero.launch.session import LIMIT_S, signed_in
 from codezero.launch.several import run_command
@@ -150,13 +150,8 @@ def _start(
         if config.ledger.kind is LedgerKind.wallet:
             for_node |= _unlocked(config, environment, terminal)
         if gpus:
-            gpu_options = GpuOptions(
-                gpus=gpus,
-                folder=gpu_folder,
-                rounds=config.rounds,
-                settings=[setting for setting in settings if not setting.startswith("rounds=")],
-            )
-            return run_on_gpus(gpu_options, for_node, console)
+            its = [setting for setting in settings if not setting.startswith("rounds=")]
+            return run_on_gpus(gpus, gpu_folder, for_node, console, rounds=config.rounds, settings=its)
 
         if sys.stdout.isatty() and not in_foreground(sys.stdout.fileno()):
             settings.append("tracking.view=off")  # the node has its own session, so it could not tell by itself

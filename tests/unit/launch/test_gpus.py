@@ -9,7 +9,7 @@ from codezero.config.load import load_config
 from codezero.errors import ConfigError
 from codezero.launch import cards, gpus
 from codezero.launch.cards import LARGE_MODEL, Gpu, choose, model_for
-from codezero.launch.gpus import GpuOptions, by_default, run_on_gpus
+from codezero.launch.gpus import by_default, run_on_gpus
 from codezero.runtime import state
 from codezero.runtime.console import Console
 
@@ -38,9 +38,12 @@ def test_every_gpu_gets_a_node_that_sees_it_alone_and_has_what_is_its_own(tmp_pa
     )
     shown = io.StringIO()
     code = run_on_gpus(
-        GpuOptions(gpus="all", folder=tmp_path / "gpus", rounds=1, settings=["swarm=native", "ledger.path=x.sqlite"]),
+        "all",
+        tmp_path / "gpus",
         {**environment, "GPUS": f"{tmp_path}/gpus/gpu-%s/logs/"},
         Console(shown),
+        rounds=1,
+        settings=["swarm=native", "ledger.path=x.sqlite"],
         command=lambda settings, left: [sys.executable, "-c", program, *settings, f"rounds={left}"],
     )
     assert code == 0
@@ -127,7 +130,7 @@ def test_gpus_that_are_not_there_are_refused(wanted, environment, said):
 def test_what_would_be_the_same_for_all_nodes_is_refused(tmp_path, monkeypatch, setting, said):
     monkeypatch.setattr(cards, "find", lambda _: some_gpus(1))
     with pytest.raises(ConfigError, match=said):
-        run_on_gpus(GpuOptions(gpus="all", folder=tmp_path, settings=[setting]), {}, Console(io.StringIO()))
+        run_on_gpus("all", tmp_path, {}, Console(io.StringIO()), settings=[setting])
 
 
 @pytest.mark.parametrize(
