@@ -19,6 +19,8 @@ TOLD = 1
 """The exit code of a program that has printed a one-line error, and would fail again in the same way."""
 GRACE_S = 15.0 + SAVE_S
 """Seconds between the request to stop and the kill."""
+FIRST_PAUSE_S = 1.0
+"""The wait in seconds before a first restart; each further consecutive crash doubles it."""
 MAX_PAUSE_S = 300.0
 """The longest wait between two starts of a program, in seconds."""
 _TICK_S = 0.1
@@ -35,14 +37,10 @@ class Supervisor:
         *,
         environment: Mapping[str, str] | None = None,
         kept_open: Sequence[int] = (),
-        first_pause_s: float = 1.0,
-        grace_s: float = GRACE_S,
     ) -> None:
-        """`kept_open` are file descriptors that the programs inherit. `first_pause_s` is the wait before a first
-        restart; each further consecutive crash doubles it."""
+        """`kept_open` are file descriptors that the programs inherit."""
         self.children: list[Child] = []
         self._console, self._environment, self._kept_open = console, environment, kept_open
-        self._first_pause_s, self._grace_s = first_pause_s, grace_s
         self._selector = selectors.DefaultSelector()
         self._num_signals = 0
         self._is_stopping = self._is_mute = False
@@ -107,7 +105,7 @@ class Supervisor:
             child.ask_to_stop()
             if child.state is ChildState.WAITING:
                 child.state = ChildState.STOPPED
-        deadline = time.monotonic() + self._grace_s
+        deadline = time.monotonic() + GRACE_S
         while any(c.has_process for c in self.children) and time.monotonic() < deadline and self._num_signals < 2:
             self._step()
         for child in self.children:
@@ -185,7 +183,7 @@ class Supervisor:
             see = "" if child.program.log is None else f"; see {child.program.log}"
             self.say(child.program.name, f"failed for good: {how}, {why}{see}")
             return
-        pause_s = min(self._first_pause_s * 2 ** min(child.crashes - 1, 20), MAX_PAUSE_S)
+        pause_s = min(FIRST_PAUSE_S * 2 ** min(child.crashes - 1, 20), MAX_PAUSE_S)
         child.state, child.starts_at_s = ChildState.WAITING, time.monotonic() + pause_s
         what = "that may pass" if code == OUTAGE else f"crashed: {how}"
         self.say(child.program.name, f"{what}; starts again in {pause_s:g} s where it stopped")

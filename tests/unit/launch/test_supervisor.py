@@ -11,6 +11,7 @@ import textwrap
 import pytest
 
 from codezero.errors import OUTAGE, NetworkError
+from codezero.launch import supervisor as module
 from codezero.launch.child import ChildProgram, ChildState, reports_in
 from codezero.launch.supervisor import MAX_CRASHES, Supervisor
 from codezero.runtime import rotation
@@ -30,6 +31,11 @@ def play(number):
 """
 
 
+@pytest.fixture(autouse=True)
+def restarts_soon(monkeypatch):
+    monkeypatch.setattr(module, "FIRST_PAUSE_S", 0.01)
+
+
 def program(folder, source, name="node-1", **settings):
     """A Python program that is given the rounds left; `start` is how often it has been started before."""
     script = folder / f"{name}.py"
@@ -46,7 +52,7 @@ def starts(folder, name="node-1"):
 def supervised(*programs, **settings):
     """Runs programs to their end; returns them and the lines that were shown."""
     shown = io.StringIO()
-    with Supervisor(Console(shown), first_pause_s=0.01, **settings) as supervisor:
+    with Supervisor(Console(shown), **settings) as supervisor:
         children = [supervisor.add(each) for each in programs]
         supervisor.run()
     return children, shown.getvalue().splitlines()
@@ -165,11 +171,12 @@ def test_output_that_cannot_be_logged_does_not_end_the_swarm(tmp_path):
     assert lines == ["node-1 | round 1 |", "node-1 | done, 1 round"]
 
 
-def test_a_program_that_ignores_the_request_is_killed(tmp_path):
+def test_a_program_that_ignores_the_request_is_killed(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "GRACE_S", 0.3)
     source = "signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', os.getpid(), flush=True); time.sleep(600)"
     stubborn = program(tmp_path, source, name="stubborn", serves=True, ready="deaf ")
     shown = io.StringIO()
-    with Supervisor(Console(shown), grace_s=0.3) as supervisor:
+    with Supervisor(Console(shown)) as supervisor:
         child = supervisor.add(stubborn)
         supervisor.wait_until_ready(child, 300)
         supervisor.stop()
@@ -198,12 +205,13 @@ def test_what_a_killed_program_had_started_is_killed_too(tmp_path):
     wait_until_gone(daemons)
 
 
-def test_an_error_of_the_supervisor_itself_leaves_no_process(tmp_path):
+def test_an_error_of_the_supervisor_itself_leaves_no_process(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "GRACE_S", 0.3)
     source = "print('pid', os.getpid(), flush=True); time.sleep(600)"
     shown = io.StringIO()
 
     def use():
-        with Supervisor(Console(shown), grace_s=0.3) as supervisor:
+        with Supervisor(Console(shown)) as supervisor:
             supervisor.wait_until_ready(supervisor.add(program(tmp_path, source, ready="pid ")), 300)
             raise RuntimeError("a bug")
 
@@ -218,7 +226,7 @@ def test_a_terminal_that_is_gone_ends_the_programs(tmp_path):
             raise BrokenPipeError
 
     source = "open('pid', 'w').write(str(os.getpid())); print('here', flush=True); time.sleep(600)"
-    with Supervisor(Console(Gone()), grace_s=5) as supervisor:
+    with Supervisor(Console(Gone())) as supervisor:
         child = supervisor.add(program(tmp_path, source.replace("'pid'", repr(str(tmp_path / "pid")))))
         supervisor.run()
     assert child.state is ChildState.STOPPED
@@ -246,7 +254,7 @@ def test_a_terminal_that_goes_leaves_the_programs_time_to_save(tmp_path):
     """
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup, under which the tests may run, has it ignored
     try:
-        with Supervisor(Console(Gone()), grace_s=60) as supervisor:
+        with Supervisor(Console(Gone())) as supervisor:
             child = supervisor.add(program(tmp_path, source))
             supervisor.run()
     finally:
@@ -273,10 +281,11 @@ def test_a_full_disk_under_what_is_shown_ends_nothing(tmp_path):
         ("print('error: port 1 is in use'); sys.exit(1)", r"port 1 is in use"),
     ],
 )
-def test_a_program_that_does_not_get_ready_is_an_error_with_its_reason(tmp_path, source, reason):
+def test_a_program_that_does_not_get_ready_is_an_error_with_its_reason(tmp_path, monkeypatch, source, reason):
+    monkeypatch.setattr(module, "GRACE_S", 0.3)
     timeout_s = 0.3 if "sleep" in source else 300
     with (
-        Supervisor(Console(io.StringIO()), first_pause_s=0.01, grace_s=0.3) as supervisor,
+        Supervisor(Console(io.StringIO())) as supervisor,
         pytest.raises(NetworkError, match=rf"the node-1 did not start \({reason}\): see .*node-1\.log"),
     ):
         supervisor.wait_until_ready(supervisor.add(program(tmp_path, source, ready="here")), timeout_s)
@@ -341,12 +350,13 @@ def test_reports_that_were_set_aside_or_torn_are_counted_right(tmp_path):
 
 LAUNCHER = """\
 import sys
+from codezero.launch import supervisor
 from codezero.launch.child import ChildProgram
-from codezero.launch.supervisor import Supervisor
 from codezero.runtime.console import Console
-with Supervisor(Console(), first_pause_s=60, grace_s=float(sys.argv[2])) as supervisor:
-    supervisor.add(ChildProgram(name="node", command=lambda left: [sys.executable, "-u", sys.argv[1], str(left)]))
-    code = supervisor.run()
+supervisor.FIRST_PAUSE_S, supervisor.GRACE_S = 60.0, float(sys.argv[2])
+with supervisor.Supervisor(Console()) as launcher:
+    launcher.add(ChildProgram(name="node", command=lambda left: [sys.executable, "-u", sys.argv[1], str(left)]))
+    code = launcher.run()
 sys.exit(code)
 """
 

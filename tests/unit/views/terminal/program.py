@@ -38,13 +38,14 @@ def main(folder, way):
 
 
 def under_a_launcher(folder, way):
+    from codezero.launch import supervisor
     from codezero.launch.child import ChildProgram
-    from codezero.launch.supervisor import Supervisor
 
     command = [sys.executable, "-m", "tests.unit.views.terminal.program", str(folder), way, "child"]
-    with Supervisor(Console(), first_pause_s=60) as supervisor:
-        supervisor.add(ChildProgram(name="node", command=lambda left: command))
-        print("launcher ends", supervisor.run())
+    supervisor.FIRST_PAUSE_S = 60.0
+    with supervisor.Supervisor(Console()) as launcher:
+        launcher.add(ChildProgram(name="node", command=lambda left: command))
+        print("launcher ends", launcher.run())
 
 
 if __name__ == "__main__":
