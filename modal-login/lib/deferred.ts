@@ -11,7 +11,7 @@ export function deadlineIn(digest: Hex): number | undefined {
 }
 
 /** A deadline of 0 is none. */
-export function isExpired(digest: Hex, nowMs = Date.now()): boolean {
+export function isExpired(digest: Hex): boolean {
   const deadline = deadlineIn(digest) ?? 0;
-  return deadline !== 0 && deadline * 1000 <= nowMs;
+  return deadline !== 0 && deadline * 1000 <= Date.now();
 }
