@@ -20,7 +20,7 @@ HASH = "0x" + "ab" * 32
 
 SAYS = {
     "bad request": (400, b'{"error": "bad request: orgId"}'),
-    "contract says": (400, b'{"error": "EnforcedPause", "metaMessages": []}'),
+    "contract says": (400, b'{"error": "EnforcedPause"}'),
     "400 html": (400, b"<html>Bad Request</html>"),
     "400 wrong type": (400, b'{"error": 7}'),
     "expired": (401, b'{"error": "the session key has expired: sign in again"}'),
@@ -142,7 +142,7 @@ class SignInApp:
         try:
             receipt = self._client.transact(*calls[name]())
         except Reverted as error:
-            return 400, {"error": error.name, "metaMessages": [error.name]}
+            return 400, {"error": error.name}
         except LedgerError as error:
             return 500, {"error": str(error)}
         return 200, {"hash": receipt["transactionHash"]}

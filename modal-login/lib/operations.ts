@@ -130,7 +130,7 @@ export function refusalFor(error: unknown, call: Call): Refusal {
 }
 
 function refused(call: Call, revert: Revert, written?: Written): Refusal {
-  const fields = { metaMessages: [], ...written };
+  const fields = { ...written };
   if ("name" in revert) return new Refusal(400, revert.name, fields);
   const reason = revert.reason ? `: ${oneLine(revert.reason)}` : " without a reason";
   return new Refusal(500, `the contract refuses ${call.functionName}${reason}`, fields);
