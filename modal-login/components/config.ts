@@ -16,11 +16,7 @@ export function signerConfig(chainId: number, origin: string) {
       auth: {
         sections: [
           [{ type: "email", placeholder: "Email" }],
-          [
-            { type: "passkey" },
-            { type: "social", authProviderId: "google", mode: "popup" },
-            { type: "social", authProviderId: "facebook", mode: "popup" },
-          ],
+          [{ type: "passkey" }, { type: "social", authProviderId: "google", mode: "popup" }],
         ],
         addPasskeyOnSignup: false,
       },

@@ -21,7 +21,9 @@ export function Loading() {
   );
 }
 
+/** Rendered in the browser alone, as it asks for the page's port. */
 export function Insecure() {
+  const port = window.location.port || "80";
   return (
     <Card title="Open this page on localhost">
       <p>
@@ -29,10 +31,10 @@ export function Insecure() {
         Signing in needs it.
       </p>
       <p>
-        On the machine that runs the node, open <code>http://localhost:3000</code> (or the port you chose). From another
-        machine, forward the port first:
+        On the machine that runs the node, open <code>http://localhost:{port}</code>. From another machine, forward the
+        port first:
       </p>
-      <pre>ssh -L 3000:localhost:3000 user@your-node</pre>
+      <pre>{`ssh -L ${port}:localhost:${port} user@your-node`}</pre>
     </Card>
   );
 }
