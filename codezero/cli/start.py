@@ -73,7 +73,6 @@ def _start(options: argparse.Namespace) -> int:
         rounds=options.rounds,
         gpus=options.gpus,
         of_swarm=_of_swarm(options),
-        assume_defaults=options.yes,
         settings=options.settings,
     )
     return start(
@@ -84,6 +83,7 @@ def _start(options: argparse.Namespace) -> int:
             org_id=options.org_id,
             port_sign_in=options.port_sign_in,
             sign_in_limit_s=60 * options.sign_in_minutes,
+            assume_defaults=options.yes,
             show_config=options.show_config,
         )
     )

@@ -50,7 +50,6 @@ class Options:
     gpus: str = ""
     of_swarm: Sequence[str] = ()
     """The options that were given and mean something only for a swarm of one's own."""
-    assume_defaults: bool = False
     settings: Sequence[str] = ()
 
 
@@ -78,7 +77,7 @@ def choose(options: Options, environment: Mapping[str, str], terminal: Terminal)
 class _Chooser:
     def __init__(self, options: Options, environment: Mapping[str, str], terminal: Terminal) -> None:
         self._options, self._environment, self._terminal = options, environment, terminal
-        self._asks = terminal.interactive and not options.assume_defaults
+        self._asks = terminal.interactive
         self._took: list[str] = []
 
     def choose(self) -> Choices:
@@ -171,7 +170,7 @@ class _Chooser:
         for name in (PUSH_ENV, *DOWNLOAD_ENVS):
             if found := _given_token(self._environment, name):
                 return found
-        if not self._terminal.interactive or self._options.assume_defaults:
+        if not self._terminal.interactive:
             raise ConfigError(f"--push needs a token of the Hugging Face hub that may write: set {PUSH_ENV}")
         question = "token of the hub, one that may write (not shown; Enter to push nothing): "
         found = self._terminal.secret(question).strip()

@@ -59,6 +59,8 @@ class StartOptions:
     org_id: str = ""
     port_sign_in: int | None = None
     sign_in_limit_s: float = LIMIT_S
+    assume_defaults: bool = False
+    """Ask nothing, on a terminal too."""
     show_config: bool = False
 
 
@@ -69,7 +71,7 @@ def start(options: StartOptions, environment: Mapping[str, str] = os.environ) ->
     Raises CodezeroError: something is impossible or missing.
     """
     console = LoggedConsole()
-    terminal = Terminal(console, interactive=False if options.asked.assume_defaults else None)
+    terminal = Terminal(console, interactive=False if options.assume_defaults else None)
     try:
         with _signals_interrupt():
             if not options.show_config:

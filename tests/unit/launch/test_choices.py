@@ -96,7 +96,7 @@ def test_a_new_wallet_lies_beside_a_key_that_is_kept_elsewhere(tmp_path, monkeyp
         (Options(settings=["swarm=native"]), {"CODEZERO_JOIN": "local"}, Way.AS_CONFIGURED),
         (Options(settings=["seed=1"]), {}, Way.AS_CONFIGURED),
         (Options(rounds=1), {"CODEZERO_JOIN": ""}, Way.AS_CONFIGURED),
-        (Options(assume_defaults=True), {}, Way.OWN),
+        (Options(), {}, Way.OWN),
         (Options(model="org/model"), {}, Way.OWN),
     ],
 )
@@ -120,9 +120,10 @@ def test_what_is_said_is_not_asked():
     assert terminal.asked == []
 
 
-def test_yes_takes_the_defaults_on_a_terminal_too():
-    chosen = choose(Options(way=Way.TESTNET, assume_defaults=True), {}, Scripted())
+def test_where_nobody_answers_defaults_are_taken():
+    chosen = choose(Options(way=Way.TESTNET), {}, nobody())
     assert chosen.sign_in is SignIn.APP
+    assert "market.enabled=true" in chosen.settings
     assert "sign-in in the browser (other: --sign-in wallet)" in chosen.took
 
 
@@ -225,7 +226,6 @@ def test_a_variable_that_means_nothing_is_refused(environment, said):
         (Options(way=Way.TESTNET, market=False), {}, ["", "", ""], "market.enabled=false"),
         (Options(way=Way.TESTNET), {"CODEZERO_MARKET": "0"}, ["", "", ""], "market.enabled=false"),
         (Options(way=Way.LOCAL, market=True), {}, [], "market.enabled=true"),
-        (Options(way=Way.TESTNET, assume_defaults=True), {}, [], "market.enabled=true"),
     ],
 )
 def test_the_market_is_on_the_testnet_unless_refused(options, environment, answers, setting):
