@@ -128,7 +128,7 @@ class Anvil:
     """A running anvil, until `stop`. If it outlives this process, it keeps the folder locked."""
 
     def __init__(self, folder: ChainFolder, host: str, port: int, kept_open: Sequence[int]) -> None:
-        """Starts anvil, waits until it answers, and gives the accounts their money. `kept_open` are descriptors that it
+        """Starts anvil, waits until it answers, and gives the owner money. `kept_open` are descriptors that it
         inherits. Raises ChainError: it is not installed, or does not start or answer."""
         program = require_anvil()
         self._folder, self._log = folder, folder.path / "anvil.log"
@@ -188,9 +188,9 @@ class Anvil:
             time.sleep(0.05)
 
     def _fund(self) -> None:
-        for account in self._folder.accounts():
-            if self._ask("eth_getBalance", account.address, "latest") == "0x0":
-                self._ask("anvil_setBalance", account.address, hex(FUNDS_WEI))
+        address = self._folder.owner().address
+        if self._ask("eth_getBalance", address, "latest") == "0x0":
+            self._ask("anvil_setBalance", address, hex(FUNDS_WEI))
 
     def _ask(self, method: str, *params: str) -> object:
         (answer,) = self._rpc.ask([(method, list(params))])

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 
-from eth_account.signers.local import LocalAccount
-
 from codezero.config import checkout
 from codezero.config.multiaddr import Multiaddr
 from codezero.devchain import folder
@@ -20,10 +18,9 @@ from codezero.runtime.console import Console
 
 
 def connect(path: Path, rpc_url: str | None) -> tuple[ChainFolder, ChainClient]:
-    """Returns the chain of a folder, and a client of it as the chain's first account. Raises ChainError."""
+    """Returns the chain of a folder, and a client of it as the chain's owner. Raises ChainError."""
     chain = folder.find(path)
-    owner: LocalAccount = chain.accounts()[0]
-    return chain, ChainClient(rpc_url or chain.rpc_url, chain.chain_id, owner)
+    return chain, ChainClient(rpc_url or chain.rpc_url, chain.chain_id, chain.owner())
 
 
 def open_coordinator(path: Path, rpc_url: str | None) -> tuple[ChainClient, Contract]:

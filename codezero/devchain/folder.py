@@ -1,7 +1,7 @@
 """The folder of a chain.
 
 <folder>/chain.json         its id, and its URL when it last ran
-<folder>/accounts.json      keys of the accounts that have money from the start; the first owns the coordinator
+<folder>/accounts.json      the key of the account that has money from the start and owns the coordinator
 <folder>/coordinator.json   the address of the coordinator, once it is deployed
 <folder>/anvil.json, anvil.previous.json, anvil.log   the chain itself, its copy, and anvil's log
 """
@@ -24,9 +24,8 @@ from codezero.identity.key import write_new
 from codezero.ledger.account import ETHER
 from codezero.runtime.files import replace_file
 
-NUM_ACCOUNTS = 10
 FUNDS_WEI = 10_000 * ETHER
-"""The money of each account at the start."""
+"""The money of the owner's account at the start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,23 +41,21 @@ class ChainFolder:
     def coordinator_path(self) -> Path:
         return self.path / "coordinator.json"
 
-    def accounts(self) -> list[LocalAccount]:
-        """Returns the accounts with money, made at the first call. Raises ChainError: no access to their keys."""
+    def owner(self) -> LocalAccount:
+        """Returns the account with money, made at the first call. Raises ChainError: no access to its key."""
         path = self.path / "accounts.json"
-        keys = ["0x" + secrets.token_hex(32) for _ in range(NUM_ACCOUNTS)]
+        made = {"private_keys": ["0x" + secrets.token_hex(32)]}
         try:
-            write_new(path, json.dumps({"private_keys": keys}, indent=1).encode() + b"\n")
+            write_new(path, json.dumps(made, indent=1).encode() + b"\n")
         except FileExistsError:
             pass
         except IdentityError as error:
             raise ChainError(str(error)) from error
         try:
-            accounts = [Account.from_key(key) for key in _read(path)["private_keys"]]
-        except (KeyError, TypeError, ValueError) as error:
+            owner: LocalAccount = Account.from_key(_read(path)["private_keys"][0])  # the first of ten in 0.1.0
+        except (LookupError, TypeError, ValueError) as error:
             raise _damaged(path) from error
-        if not accounts:
-            raise _damaged(path)
-        return accounts
+        return owner
 
     def coordinator(self) -> str | None:
         """Returns the coordinator's address; None before it is deployed. Raises ChainError: the file is damaged."""
@@ -71,7 +68,7 @@ class ChainFolder:
 
     def set_coordinator(self, address: str) -> None:
         """Stores the address of the coordinator. Raises ChainError: it cannot be written."""
-        _write(self.coordinator_path, {"contract_address": address, "chain_id": self.chain_id})
+        _write(self.coordinator_path, {"contract_address": address})
 
 
 def find(path: Path) -> ChainFolder:

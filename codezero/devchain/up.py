@@ -92,7 +92,7 @@ def introduction(chain: ChainFolder, host: str) -> list[str]:
     """Returns the lines that are printed once the chain runs."""
     lines = [
         f"chain {chain.chain_id} ready at {chain.rpc_url} (kept in {chain.path})",
-        f"{folder.NUM_ACCOUNTS} accounts with {FUNDS_WEI // ETHER} ETH each: keys in {chain.path}/accounts.json",
+        f"its owner has {FUNDS_WEI // ETHER} ETH: the key is in {chain.path}/accounts.json",
         f"deploy the coordinator: {checkout.COMMAND} chain deploy --folder {chain.path}",
         "stop: Ctrl-C; the same command continues where it stopped",
     ]

@@ -174,15 +174,14 @@ def test_receipts_and_events_stay_however_many_blocks_follow(up):
     assert len(events.PeerRegistered().get_logs(from_block=0)) == 1
 
 
-def test_anvil_has_no_accounts_but_those_of_the_folder(up):
+def test_anvil_has_no_account_but_the_owner_of_the_folder(up):
     running = up()
     found = folder.find(running.path)
     eth = DevChain(found.rpc_url).web3.eth
     assert eth.accounts == []
     known = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"  # the first of the mnemonic that everybody knows
     assert eth.get_balance(known) == 0
-    balances = [eth.get_balance(account.address) for account in found.accounts()]
-    assert balances == [10_000 * 10**18] * 10
+    assert eth.get_balance(found.owner().address) == 10_000 * 10**18
 
 
 @pytest.mark.parametrize(
