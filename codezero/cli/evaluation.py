@@ -305,7 +305,7 @@ def _writer(options: argparse.Namespace) -> Trained | None:
 def _say_isolation() -> str:
     from codezero.sandbox.run import isolation
 
-    line = isolation().line()
+    line = isolation()
     print(f"sandbox: {line}", file=sys.stderr)
     return line
 

@@ -39,7 +39,7 @@ class ExecutionJudge:
         """Returns the warning that the node logs at every start with this backend."""
         whose = "own and other nodes' solutions" if self._config.execute_external else "own solutions"
         return (
-            f"evaluator.backend=execution RUNS {whose} on this machine; protections: {self._isolation.line()}. "
+            f"evaluator.backend=execution RUNS {whose} on this machine; protections: {self._isolation}. "
             "evaluator.backend=auto runs nothing"
         )
 

@@ -40,7 +40,7 @@ def _sandbox(warn: Callable[[str], None]) -> RunTests:
     from codezero.sandbox.run import isolation, run_tests  # imported only where the sandbox is asked for
 
     try:
-        protections = isolation().line()
+        protections = isolation()
     except SandboxError as error:
         raise ProposerError(f"proposer.reference=sandbox is impossible here: {error}") from error
     warn(

@@ -68,29 +68,6 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Isolation:
-    """The protections that this machine permits. Limits on time, memory and files are always in force."""
-
-    confined: bool
-    """True if it has its own namespaces of processes, network, IPC and, unless it runs as root, users: no signals to
-    other processes and no network. Keyrings and System V IPC are closed to it. Its file system has the system's
-    libraries and Python, read-only, and one empty folder, which is deleted with it. False only if `UNCONFINED` allows
-    it."""
-    own_user: bool
-    """True if codezero runs as root, and the sandbox as a user of its own."""
-
-    def line(self) -> str:
-        """Returns one line of text."""
-        confined = ["own processes and no network (namespaces)", "own read-only file system"]
-        has = [
-            *(confined if self.confined else [_UNCONFINED_LINE]),
-            *(["own user"] if self.own_user else []),
-            "limits on time, memory, files and processes",
-        ]
-        return ", ".join(has)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
     """The results of one solution."""
 
@@ -128,10 +105,24 @@ def run_many(solutions: Iterable[tuple[str, TestSuite]], limits: Limits = Limits
 
 
 @functools.cache
-def isolation() -> Isolation:
-    """Returns what this machine permits, by setting up a sandbox once. Raises SandboxError: it permits none."""
+def isolation() -> str:
+    """Returns one line of text with the protections that this machine permits, by setting up a sandbox once.
+
+    A confined sandbox has its own namespaces of processes, network, IPC and, unless it runs as root, users: no signals
+    to other processes and no network. Keyrings and System V IPC are closed to it. Its file system has the system's
+    libraries and Python, read-only, and one empty folder, which is deleted with it. If codezero runs as root, it is a
+    user of its own. Limits on time, memory and files are always in force.
+
+    Raises SandboxError: this machine permits no confined one, and `UNCONFINED` does not allow another.
+    """
     found = _Runs().lines("", TestSuite(), Limits())[0]
-    return Isolation(confined=found["confined"], own_user=found["own_user"])
+    confined = ("own processes and no network (namespaces)", "own read-only file system")
+    has = [
+        *(confined if found["confined"] else [_UNCONFINED_LINE]),
+        *(["own user"] if found["own_user"] else []),
+        "limits on time, memory, files and processes",
+    ]
+    return ", ".join(has)
 
 
 class _Runs:

@@ -16,7 +16,7 @@ from codezero.types import CaseOutcome
 SMALL = Limits(case_s=30.0, suite_s=90.0, memory_bytes=256 << 20, file_bytes=1 << 20, output_bytes=1 << 20)
 TESTS = parse_tests("assert f(1) == 2\nassert f(20) == 21")
 
-pytestmark = pytest.mark.skipif(not isolation().confined, reason="this machine permits no sandbox")
+pytestmark = pytest.mark.skipif("NO SANDBOX" in isolation(), reason="this machine permits no sandbox")
 
 
 def results_of(code, tests=TESTS, limits=SMALL):

@@ -11,7 +11,7 @@ from codezero.runtime import kernel
 from codezero.sandbox.run import isolation
 from tests.unit.sandbox.test_escapes import answer
 
-pytestmark = pytest.mark.skipif(not isolation().confined, reason="this machine permits no sandbox")
+pytestmark = pytest.mark.skipif("NO SANDBOX" in isolation(), reason="this machine permits no sandbox")
 
 NAMES = ("add_key", "request_key", "keyctl", "shmget", "semget", "msgget")
 NUMBERS = {"x86_64": (248, 249, 250, 29, 64, 68), "aarch64": (217, 218, 219, 194, 190, 186)}
@@ -189,7 +189,7 @@ assert ctypes.CDLL(None).personality(8) != -1
 from codezero.errors import SandboxError
 from codezero.sandbox.run import isolation
 try:
-    print(json.dumps(isolation().line()))
+    print(json.dumps(isolation()))
 except SandboxError as error:
     print(json.dumps(str(error)))
 """

@@ -32,7 +32,7 @@ def tell(ask):
         return str(error)
 code, tests, case_s = sys.argv[1:]
 limits = Limits(case_s=float(case_s), suite_s=2 * float(case_s))
-told = tell(lambda: isolation().line())
+told = tell(isolation)
 ran = tell(lambda: [result.outcome.value for result in run_tests(code, parse_tests(tests), limits)])
 print(json.dumps([told, ran]))
 """
