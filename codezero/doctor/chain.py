@@ -139,9 +139,7 @@ def _passphrase(case: Case) -> Iterator[Finding]:
 
 
 def _app(case: Case, url: str) -> Iterator[Finding]:
-    from codezero.launch.app import SignInApp
-    from codezero.launch.app_build import AppPlace
-    from codezero.runtime.console import Console
+    from codezero.launch.app import alchemy
 
     parts = urlsplit(url)
     why = reach.look(case, "sign-in app", url.rstrip("/") + "/api/health")
@@ -152,16 +150,16 @@ def _app(case: Case, url: str) -> Iterator[Finding]:
     if not is_loopback(parts.hostname or ""):
         yield ok("sign-in app", f"{parts.hostname} answers")
         return
-    place = AppPlace(folder=Path("modal-login"), port=parts.port or 80, log=Path(os.devnull))
+    port = parts.port or 80
     try:
-        alchemy = SignInApp(place, case.environment, Console()).alchemy()
+        state = alchemy(port)
     except ConfigError as fault:
         yield refusal("sign-in app", fault, "the app cannot start, so nobody can sign in")
         return
-    if alchemy == "reachable":
-        yield ok("sign-in app", f"it answers on port {place.port}, and reaches Alchemy")
+    if state == "reachable":
+        yield ok("sign-in app", f"it answers on port {port}, and reaches Alchemy")
     else:
-        found = f"it answers on port {place.port}: Alchemy is {alchemy or 'not known'}"
+        found = f"it answers on port {port}: Alchemy is {state or 'not known'}"
         do = "check the connection and ALCHEMY_API_KEY; a local wallet needs neither (--sign-in wallet)"
         yield warning("sign-in app", found, "nobody can sign in, and nothing is sent; who has signed in stays so", do)
 

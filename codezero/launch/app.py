@@ -81,7 +81,7 @@ class SignInApp:
         """Returns `reachable` or the app's reason why Alchemy is not, or None if nothing answers at the port. Raises
         ConfigError: another program answers there, or an app that does not know this folder's token."""
         nonce = secrets.token_urlsafe()  # and not the token: another user may be listening
-        health = self._health(nonce)
+        health = _health(self.place.port, nonce)
         if health is None:
             return None
         token = token_of(self.place.login_dir)  # empty before the app's first start: then no proof is accepted
@@ -92,20 +92,6 @@ class SignInApp:
             )
         return health.alchemy
 
-    def alchemy(self) -> str | None:
-        """Returns what `health` does, of whatever app answers at the port."""
-        health = self._health("")
-        return None if health is None else health.alchemy
-
-    def _health(self, nonce: str) -> _Health | None:
-        answer = self._ask("GET", f"/api/health?nonce={nonce}")
-        if answer is None:
-            return None
-        try:
-            return msgspec.json.decode(answer[1], type=_Health)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            raise self._foreign() from None
-
     def _proof(self, token: str, nonce: str) -> bytes:
         digest = hmac.digest(token.encode(), f"health {self.place.port} {nonce}".encode(), "sha256")
         return base64.urlsafe_b64encode(digest).rstrip(b"=")
@@ -113,40 +99,25 @@ class SignInApp:
     def is_activated(self, org_id: str) -> bool:
         """Returns whether the app holds an activated session key of this user."""
         path = f"/api/get-api-key-status?orgId={quote(org_id, safe='')}"
-        answer = self._ask("GET", path, credentials(self.place.login_dir))
+        answer = _ask(self.place.port, "GET", path, credentials(self.place.login_dir))
         return answer is not None and answer[0] == 200 and answer[1].strip().strip(b'"') == b"activated"
 
     def address(self) -> str | None:
         """Returns a URL that admits one browser, once, or None if the app gives none. It admits whoever opens it first,
         so it must not get into a log or a program's arguments."""
-        answer = self._ask("POST", "/api/ticket", credentials(self.place.login_dir))
+        answer = _ask(self.place.port, "POST", "/api/ticket", credentials(self.place.login_dir))
         try:
             ticket = msgspec.json.decode(answer[1], type=dict[str, str])["ticket"] if answer is not None else ""
         except (msgspec.MsgspecError, KeyError, UnicodeDecodeError, RecursionError):
             return None
         return f"{self.place.url}/?ticket={ticket}" if re.fullmatch(r"[\w-]{20,100}", ticket) else None
 
-    def _ask(self, method: str, path: str, headers: Mapping[str, str] | None = None) -> tuple[int, bytes] | None:
-        """Returns status and beginning of the body, or None if there is no answer in time. Uses no proxy."""
-        connection = http.client.HTTPConnection(HOST, self.place.port, timeout=_ANSWER_S)
-        try:
-            connection.request(method, path, headers=dict(headers or {}))
-            response = connection.getresponse()
-            return response.status, response.read(_MAX_ANSWER)
-        except (OSError, http.client.HTTPException):
-            return None
-        finally:
-            connection.close()
-
     def _require_free_port(self) -> None:
         for family, host in ((socket.AF_INET, HOST), (socket.AF_INET6, "::1")):
             with suppress(OSError), socket.socket(family) as probe:
                 probe.settimeout(2)
                 if probe.connect_ex((host, self.place.port)) == 0:
-                    raise self._foreign()
-
-    def _foreign(self) -> ConfigError:
-        return ConfigError(f"port {self.place.port} is another program's: {_ANOTHER_PORT}")
+                    raise _foreign(self.place.port)
 
     def _start(self) -> None:
         with self.place.opened_log() as log:
@@ -200,3 +171,37 @@ class SignInApp:
         if self._process is not None:
             end(self._process)
             self._process = None
+
+
+def alchemy(port: int) -> str | None:
+    """Returns what `SignInApp.health` does, of whatever app answers at the port. Raises ConfigError: another program
+    answers there."""
+    health = _health(port, "")
+    return None if health is None else health.alchemy
+
+
+def _health(port: int, nonce: str) -> _Health | None:
+    answer = _ask(port, "GET", f"/api/health?nonce={nonce}")
+    if answer is None:
+        return None
+    try:
+        return msgspec.json.decode(answer[1], type=_Health)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise _foreign(port) from None
+
+
+def _ask(port: int, method: str, path: str, headers: Mapping[str, str] | None = None) -> tuple[int, bytes] | None:
+    """Returns status and beginning of the body, or None if there is no answer in time. Uses no proxy."""
+    connection = http.client.HTTPConnection(HOST, port, timeout=_ANSWER_S)
+    try:
+        connection.request(method, path, headers=dict(headers or {}))
+        response = connection.getresponse()
+        return response.status, response.read(_MAX_ANSWER)
+    except (OSError, http.client.HTTPException):
+        return None
+    finally:
+        connection.close()
+
+
+def _foreign(port: int) -> ConfigError:
+    return ConfigError(f"port {port} is another program's: {_ANOTHER_PORT}")
