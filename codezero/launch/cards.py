@@ -99,7 +99,7 @@ def choose(wanted: str, found: Sequence[Gpu], environment: Mapping[str, str]) ->
     return [by_number[name] for name in names]
 
 
-def several(config: NodeConfig, environment: Mapping[str, str]) -> list[Gpu]:
+def gpus_if_several(config: NodeConfig, environment: Mapping[str, str]) -> list[Gpu]:
     """Returns the GPUs that nodes with this configuration would be divided among; none unless there are two."""
     try:
         left = chosen("all", config, environment)

@@ -25,7 +25,7 @@ _NOTE = ".shipped"
 _MOST_TOLD = 10
 
 
-def settle(environment: Mapping[str, str], console: Console) -> None:
+def report_or_restore_edits(environment: Mapping[str, str], console: Console) -> None:
     """Copies files that are missing or of an earlier release into the user's folder and prints which others differ from
     the shipped ones; with CODEZERO_RESET_CONFIG=1 it backs those up and restores the shipped ones.
 
@@ -39,7 +39,7 @@ def settle(environment: Mapping[str, str], console: Console) -> None:
             raise ConfigError(f"{RESET_ENV}: {folder} is not a git checkout, so what was shipped is not known here")
         return
     try:
-        _settle(folder, shipped, resets, console)
+        _report_or_restore(folder, shipped, resets, console)
     except OSError as error:
         raise ConfigError(
             f"cannot update the configuration in {folder}: {error.strerror} ({error.filename})"
@@ -57,7 +57,7 @@ def edited() -> dict[str, str] | None:
     return differ | dict.fromkeys(missing, "missing, or of an earlier release")
 
 
-def _settle(folder: Path, shipped: Mapping[str, bytes], resets: bool, console: Console) -> None:
+def _report_or_restore(folder: Path, shipped: Mapping[str, bytes], resets: bool, console: Console) -> None:
     differ, missing = _compared(folder, shipped)
     edited = list(differ)
     if edited and resets:

@@ -17,11 +17,11 @@ from codezero.config.swarm_file import quoted
 from codezero.identity import keyfile
 from codezero.launch import cards
 from codezero.launch.hosting import parse
-from codezero.launch.several import (
-    OF_EACH,
+from codezero.launch.shared_machine import (
+    PER_NODE_SETTINGS,
     environment_of,
-    kept_in,
     own_settings,
+    program_in_folder,
     refuse,
     run_command,
     threads_of_each,
@@ -51,7 +51,7 @@ def run_on_gpus(
 
     Raises CodezeroError: there are no such GPUs, a setting is impossible, or the folder is in use.
     """
-    refuse(settings, OF_EACH, "with --gpus")
+    refuse(settings, PER_NODE_SETTINGS, "with --gpus")
     config = load_config(settings)
     gpus = cards.chosen(wanted, config, environment)
     threads = threads_of_each(config, len(gpus))
@@ -66,7 +66,7 @@ def run_on_gpus(
             for number, gpu in enumerate(gpus):
                 home = folder / f"gpu-{gpu.number}"
                 its = partial(command, [*settings, *settings_of(config, home, number, threads)])
-                supervisor.add(kept_in(home, its, rounds=rounds, environment=gpu.environment))
+                supervisor.add(program_in_folder(home, its, rounds=rounds, environment=gpu.environment))
             return supervisor.run()
 
 
@@ -74,9 +74,9 @@ def by_default(config: NodeConfig, settings: Sequence[str], environment: Mapping
     """Returns the option --gpus of a start without one: `all` for nodes of a swarm on a machine with several GPUs, else
     empty. One node is meant by a setting that nodes cannot share, and by a state or key that it has here already."""
     given = {setting.partition("=")[0] for setting in settings} - {"rounds"}
-    if config.swarm.network is Network.none or given & OF_EACH.keys():
+    if config.swarm.network is Network.none or given & PER_NODE_SETTINGS.keys():
         return ""
-    gpus = cards.several(config, environment)
+    gpus = cards.gpus_if_several(config, environment)
     begun = state.bound_settings(Path(config.state_dir).expanduser())
     key = keyfile.identity_path(config.swarm.identity_path)
     if gpus and (begun or key.exists()):

@@ -19,7 +19,7 @@ import msgspec
 
 from codezero.config.load import load_config
 from codezero.errors import CodezeroError, ModelError
-from codezero.launch.several import MemoryShare, Programs
+from codezero.launch.shared_machine import MemoryShare, Programs
 from codezero.runtime.logs import quiet_libraries
 from codezero.runtime.stop import stop_with_parent
 

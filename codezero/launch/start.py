@@ -24,7 +24,7 @@ from codezero.launch.choices import Choices, Options, Way, choose
 from codezero.launch.gpus import by_default, run_on_gpus
 from codezero.launch.launcher_log import LoggedConsole
 from codezero.launch.session import LIMIT_S, signed_in
-from codezero.launch.several import run_command
+from codezero.launch.shared_machine import run_command
 from codezero.launch.supervisor import Supervisor
 from codezero.launch.swarm_settings import UpOptions, node_settings
 from codezero.launch.terminal import NotAnswered, Terminal
@@ -75,7 +75,7 @@ def start(options: StartOptions, environment: Mapping[str, str] = os.environ) ->
     try:
         with _signals_interrupt():
             if not options.show_config:
-                configs.settle(environment, console)
+                configs.report_or_restore_edits(environment, console)
             chosen = choose(options.asked, environment, terminal)
             if chosen.took:
                 console.line(f"nothing was asked; defaults taken: {', '.join(chosen.took)}")

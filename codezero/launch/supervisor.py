@@ -138,7 +138,7 @@ class Supervisor:
                 self.say(key.data.program.name, line)
         for child in self.children:
             if child.has_ended:
-                self._settle(child, self._reap(child))
+                self._handle_exit(child, self._reap(child))
 
     def _start(self, child: Child) -> None:
         try:
@@ -157,7 +157,7 @@ class Supervisor:
             self.say(child.program.name, line)
         return code
 
-    def _settle(self, child: Child, code: int) -> None:
+    def _handle_exit(self, child: Child, code: int) -> None:
         """Sets the program's state after the end of its process."""
         if child.made_progress:
             child.crashes = 0

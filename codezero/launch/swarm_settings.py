@@ -12,13 +12,13 @@ from codezero.config.load import load_config
 from codezero.config.swarm_file import SwarmFile, quoted
 from codezero.errors import ConfigError
 from codezero.launch import hosting
-from codezero.launch.several import OF_EACH, refuse
+from codezero.launch.shared_machine import PER_NODE_SETTINGS, refuse
 from codezero.publish.tokens import OF_SOLVERS
 
 BOOTNODE, NODE, PROPOSER, VERIFIER = "bootnode", "node", "proposer", "verifier"
 """The kinds of programs in a swarm; the names of programs, and of their folders, begin with them."""
 _LOCAL = "preset=local"
-_OF_SWARM = {
+_LAUNCHER_SETTINGS = {
     "swarm.announce": "it would be the same for all nodes; for the bootnode use --announce",
     "swarm.bootnodes": f"this swarm has its own; to join another one use {checkout.COMMAND} run swarm=FILE",
     "proposer.batches": "proposers write for as long as there are nodes",
@@ -69,7 +69,7 @@ def shared_settings(options: UpOptions, before: SwarmFile | None) -> list[str]:
 
     Raises ConfigError: the user gives one that the launcher makes itself.
     """
-    refuse(options.settings, OF_EACH | _OF_SWARM, "here")
+    refuse(options.settings, PER_NODE_SETTINGS | _LAUNCHER_SETTINGS, "here")
     for setting in options.settings:
         key, _, value = setting.partition("=")
         if key == "swarm" and swarm_file.is_swarm_file(value):

@@ -28,12 +28,12 @@ from codezero.launch.cards import Gpu
 from codezero.launch.child import ChildProgram
 from codezero.launch.launcher_log import LoggedConsole
 from codezero.launch.prepare import prepare
-from codezero.launch.several import (
+from codezero.launch.shared_machine import (
     MemoryShare,
     Programs,
     environment_of,
-    kept_in,
     own_settings,
+    program_in_folder,
     run_command,
     threads_of_each,
 )
@@ -49,11 +49,11 @@ VERIFIER_TIMEOUT_S = 600.0
 """Seconds for a test writer to load its model; proposers start after that, since they take its model and rank."""
 Command = Callable[[str, int], Sequence[str]]
 """Returns a program's command line, for its name, such as `node-1`, and the rounds left to it (0: no limit)."""
-Prepare = Callable[[Sequence[str], Sequence[Programs], Mapping[str, str]], MemoryShare]
+PrepareFunction = Callable[[Sequence[str], Sequence[Programs], Mapping[str, str]], MemoryShare]
 """The type of `prepare.prepare`."""
 
 
-def up(options: UpOptions, command: Command | None = None, prepare: Prepare = prepare) -> int:
+def up(options: UpOptions, command: Command | None = None, prepare: PrepareFunction = prepare) -> int:
     """Runs a swarm until its nodes are done or it is stopped; returns 0, or 1 if any program failed for good.
 
     Tests give a `command` and a `prepare` in place of the real nodes and models.
@@ -70,7 +70,7 @@ def up(options: UpOptions, command: Command | None = None, prepare: Prepare = pr
         gpus = _gpus(options, config)
         swarm = describe(options, config, before, console)
         console.line("checking memory and models")
-        wanted = choices(options, len(gpus))
+        wanted = program_counts(options, len(gpus))
         sharing = [on_first(programs, len(gpus)) for programs in wanted]
         share = prepare(
             [*settings, f"state_dir={quoted(str(folder / f'{NODE}-1' / 'state'))}"],
@@ -96,7 +96,7 @@ def up(options: UpOptions, command: Command | None = None, prepare: Prepare = pr
             return _supervise(supervisor, options, gpus, command)
 
 
-def choices(options: UpOptions, num_gpus: int) -> list[Programs]:
+def program_counts(options: UpOptions, num_gpus: int) -> list[Programs]:
     """Returns the programs on this machine; then, unless the user has said how many nodes, fewer and fewer of them, of
     which those are started that memory holds."""
     wanted = Programs(
@@ -121,7 +121,7 @@ def _gpus(options: UpOptions, config: NodeConfig) -> list[Gpu]:
     if options.gpus:
         found = cards.chosen(options.gpus, config, options.environment)
     else:
-        found = cards.several(config, options.environment)
+        found = cards.gpus_if_several(config, options.environment)
     return sorted(found, key=lambda gpu: gpu.memory_mib)
 
 
@@ -164,7 +164,7 @@ def _counted(count: int, what: str) -> str:
 
 def _supervise(supervisor: Supervisor, options: UpOptions, gpus: Sequence[Gpu], command: Command) -> int:
     def program(name: str, **more: Any) -> ChildProgram:
-        return kept_in(options.folder / name, partial(command, name), **more)
+        return program_in_folder(options.folder / name, partial(command, name), **more)
 
     def on_gpu(place: int) -> Mapping[str, str]:
         return gpus[place % len(gpus)].environment if gpus else {}

@@ -15,7 +15,7 @@ import torch
 from codezero.config import Backend, Dtype, NodeConfig, ProposerBackend, TrainMethod
 from codezero.errors import TrainingError
 from codezero.evaluate.build import judge_that_fits
-from codezero.launch.several import MemoryShare, Programs
+from codezero.launch.shared_machine import MemoryShare, Programs
 from codezero.llm import device as devices
 from codezero.llm import store
 from codezero.policy.build import plan_node

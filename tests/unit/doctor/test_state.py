@@ -227,7 +227,7 @@ def test_which_processes_are_nodes(command, expected):
 
 def test_edited_settings_are_told(tmp_path, monkeypatch):
     monkeypatch.setenv("CODEZERO_CONFIG_DIR", str(tmp_path / "configs"))
-    configs.settle({}, Console())
+    configs.report_or_restore_edits({}, Console())
     assert "are as shipped" in told(installation.check_files(case_of(tmp_path)), "ok")[0]
     node = tmp_path / "configs" / "node.yaml"
     node.write_text(node.read_text().replace("seed: 0", "seed: 9"))

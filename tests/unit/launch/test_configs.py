@@ -15,7 +15,7 @@ from codezero.runtime.console import Console
 
 def settled(**environment):
     shown = io.StringIO()
-    configs.settle(environment, Console(shown))
+    configs.report_or_restore_edits(environment, Console(shown))
     return shown.getvalue()
 
 

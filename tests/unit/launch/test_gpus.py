@@ -195,5 +195,5 @@ def test_a_node_that_was_begun_alone_goes_on_and_says_what_else_could_be(tmp_pat
 
 def test_a_machine_with_one_gpu_or_none_has_nothing_to_divide(tmp_path):
     config = load_config([])
-    assert cards.several(config, {"PATH": str(tmp_path)}) == []
-    assert cards.several(config, smi(tmp_path, "printf '0, 24564\n'")) == []
+    assert cards.gpus_if_several(config, {"PATH": str(tmp_path)}) == []
+    assert cards.gpus_if_several(config, smi(tmp_path, "printf '0, 24564\n'")) == []

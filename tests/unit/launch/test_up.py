@@ -21,9 +21,9 @@ from codezero.errors import ConfigError, ModelError, NetworkError, StateError, T
 from codezero.launch import hosting, swarm_settings
 from codezero.launch import up as swarm
 from codezero.launch.prepare import prepare
-from codezero.launch.several import MemoryShare, Programs
+from codezero.launch.shared_machine import MemoryShare, Programs
 from codezero.launch.swarm_settings import UpOptions
-from codezero.launch.up import choices, on_first
+from codezero.launch.up import on_first, program_counts
 from codezero.launch.weights import prepare_for
 from codezero.proposer import build
 from codezero.train.memory import read_shape
@@ -37,7 +37,7 @@ ROOT = Path(__file__).parents[3]
 LAUNCHER = """\
 import os, sys
 from pathlib import Path
-from codezero.launch.several import MemoryShare
+from codezero.launch.shared_machine import MemoryShare
 from codezero.launch.swarm_settings import UpOptions
 from codezero.launch.up import up
 folder, nodes, proposers, verifiers, rounds, script = sys.argv[1:]
@@ -467,12 +467,12 @@ def test_weights_that_each_program_has_for_itself_count_for_each(tmp_path, monke
 
 
 def test_without_a_number_of_nodes_as_many_are_started_as_memory_holds(tmp_path, monkeypatch):
-    wanted = choices(UpOptions(folder=tmp_path), 0)
+    wanted = program_counts(UpOptions(folder=tmp_path), 0)
     assert wanted == [Programs(nodes=2, proposers=1), Programs(nodes=1, proposers=1), Programs(nodes=1)]
-    assert choices(UpOptions(folder=tmp_path, with_verifier=True), 0)[1:] == [
+    assert program_counts(UpOptions(folder=tmp_path, with_verifier=True), 0)[1:] == [
         Programs(nodes=1, proposers=1, verifiers=1)
     ]
-    assert len(choices(UpOptions(folder=tmp_path, nodes=2), 0)) == 1
+    assert len(program_counts(UpOptions(folder=tmp_path, nodes=2), 0)) == 1
     model = save_tiny(tmp_path / "model")
     config = load_config([f"model.name={model}", f"evaluator.model={model}", "model.device=cpu"])
     for room in (2 << 30, 10 << 30):
@@ -482,7 +482,7 @@ def test_without_a_number_of_nodes_as_many_are_started_as_memory_holds(tmp_path,
 
 
 def test_on_several_gpus_a_card_without_a_proposer_is_tried_too(tmp_path):
-    wanted = choices(UpOptions(folder=tmp_path), 3)
+    wanted = program_counts(UpOptions(folder=tmp_path), 3)
     assert wanted == [Programs(nodes=nodes, proposers=1) for nodes in (3, 2, 1)] + [Programs(nodes=1)]
     assert [on_first(programs, 3) for programs in wanted] == [Programs(nodes=1, proposers=1), *[Programs(nodes=1)] * 3]
     assert on_first(Programs(nodes=3, proposers=1), 2) == Programs(nodes=2)

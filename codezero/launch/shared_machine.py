@@ -14,7 +14,7 @@ from codezero.errors import ConfigError
 from codezero.launch.child import ChildProgram
 from codezero.runtime import limits
 
-OF_EACH = {
+PER_NODE_SETTINGS = {
     **dict.fromkeys(("state_dir", "tracking.log_dir", "swarm.identity_path"), "every node has its own in --folder"),
     "swarm.announce": "it would be the same for all nodes",
     "rounds": "use --rounds",
@@ -62,7 +62,7 @@ def environment_of(environment: Mapping[str, str], threads: int) -> dict[str, st
     return {**environment, "OMP_NUM_THREADS": str(threads), "PYTHONUNBUFFERED": "1"}
 
 
-def kept_in(
+def program_in_folder(
     home: Path, command: Callable[[int], Sequence[str]], *, reports: str = "rounds.jsonl", **more: Any
 ) -> ChildProgram:
     """Returns a program with `own_settings`, named after its folder, where its output and its reports lie."""
