@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from codezero.ledger.ethereum import recursion_limit_kept
+from codezero.ledger.eth_imports import recursion_limit_kept
 
 with recursion_limit_kept():
     import py_ecc  # noqa: F401  # raises the limit when it is first imported, and hostile tests nest more deeply

@@ -113,8 +113,9 @@ def test_a_node_without_judge_service_and_market_imports_neither():
 def test_using_a_chain_leaves_the_recursion_limit_as_it_was():
     """Else a deeply nested message of a peer ends the process, where it should raise RecursionError."""
     code = (
-        "import sys; before = sys.getrecursionlimit(); from codezero.ledger import abi, ethereum, keystore, account; "
-        "ethereum.keyfile(); keystore.parse_key('11' * 32); "
+        "import sys; before = sys.getrecursionlimit(); "
+        "from codezero.ledger import abi, eth_imports, keystore, account; "
+        "eth_imports.keyfile(); keystore.parse_key('11' * 32); "
         "from codezero.ledger.contract import Contract; import eth_account; "
         "Contract('0x' + '11' * 20, abi.load('SwarmCoordinator').abi).call('currentRound()').decode('0x' + '00' * 32); "
         "print(sys.getrecursionlimit() - before, end='')"

@@ -19,7 +19,7 @@ from pathlib import Path
 from codezero.errors import IdentityError
 from codezero.identity.keyfile import open_lock
 from codezero.ledger.contract import ContractCall
-from codezero.ledger.ethereum import local_account
+from codezero.ledger.eth_imports import local_account
 from codezero.ledger.faults import AlreadyKnown, FeesTooHigh, InsufficientFunds, NonceRace, RpcBadReply, RpcRefused
 from codezero.ledger.jsonrpc import Answer, RpcRefusal
 from codezero.ledger.rpc import LATEST, PENDING, Rpc, call_request

@@ -112,7 +112,7 @@ def _of_chain(folder: Path, scope: LedgerScope, rpc_url: str, limit_s: float, mo
         return replace(board, problem=str(error))
     try:
         if limit_s > 0:
-            problem = _brought_up(tally, scope, rpc_url, limit_s)
+            problem = _read_new_blocks(tally, scope, rpc_url, limit_s)
         at, own = tally.progress(), tally.own(scope.peer_id)
         return replace(
             board,
@@ -132,7 +132,7 @@ def _of_chain(folder: Path, scope: LedgerScope, rpc_url: str, limit_s: float, mo
         tally.close()
 
 
-def _brought_up(tally: Tally, scope: LedgerScope, rpc_url: str, limit_s: float) -> str:
+def _read_new_blocks(tally: Tally, scope: LedgerScope, rpc_url: str, limit_s: float) -> str:
     """Reads new blocks into the tally. Returns the reason if it could not, else an empty text."""
     if not rpc_url:
         return "the chain's RPC is not known: give --rpc-url, or start the node once, which notes it"

@@ -104,7 +104,7 @@ class Delivery(ABC):
     def _meaning(self, item: LedgerItem, name: str) -> RevertMeaning:
         """Returns what the contract's error of this name means for an item."""
 
-    def _judged(
+    def _state_without_sending(
         self, item: LedgerItem, standing: Standing, sent: Sequence[Transaction]
     ) -> tuple[ItemState, str] | None:
         """Returns the state that an item takes without being sent, and the reason; in an open state the item is looked
@@ -142,10 +142,10 @@ class Delivery(ABC):
             # Where a service signs, only the hash that it returned is known.
             self._end(item, ItemState.DONE, "", by or ("" if sent else item.reference))
             return item.kind is Kind.REGISTRATION
-        judged = self._judged(item, standing, sent)
-        if judged is not None:
-            self._take(item, *judged)
-            return judged == (item.state, "") and _is_fresh(item, sent)
+        unsent = self._state_without_sending(item, standing, sent)
+        if unsent is not None:
+            self._hold_or_end(item, *unsent)
+            return unsent == (item.state, "") and _is_fresh(item, sent)
         if step is Step.RESEND:
             self._resend(sent[-1])
         elif step is not Step.WAIT and _is_due(item):
@@ -154,7 +154,7 @@ class Delivery(ABC):
             return self._send(item, sent[-1] if step is Step.REPLACE else None)
         return _is_fresh(item, sent)
 
-    def _take(self, item: LedgerItem, state: ItemState, note: str) -> None:
+    def _hold_or_end(self, item: LedgerItem, state: ItemState, note: str) -> None:
         if state not in OPEN:
             self._end(item, state, note)
         elif note:

@@ -16,7 +16,7 @@ from codezero.config import PASSPHRASE_ENV, checkout
 from codezero.errors import IdentityError
 from codezero.identity.backup import MIN_PASSPHRASE, encoded
 from codezero.identity.key import write_new
-from codezero.ledger import ethereum
+from codezero.ledger import eth_imports
 from codezero.ledger.contract import checksummed
 from codezero.ledger.faults import WalletError
 
@@ -51,7 +51,7 @@ def save(key: bytes, path: Path, passphrase: str, *, scrypt_n: int = SCRYPT_N) -
     if len(passphrase) < MIN_PASSPHRASE:
         raise WalletError(f"a passphrase of {len(passphrase)} characters is too weak: use {MIN_PASSPHRASE} or more")
     address = _address(key)
-    stored = ethereum.keyfile().create_keyfile_json(
+    stored = eth_imports.keyfile().create_keyfile_json(
         key, encoded(passphrase, WalletError), kdf="scrypt", iterations=scrypt_n
     )
     try:
@@ -73,7 +73,7 @@ def load(path: Path, passphrase: str) -> bytes:
     """Returns the key. Raises WalletError: the passphrase is wrong, or the file is damaged or unreadable."""
     stored = _read(path)
     try:
-        key = bytes(ethereum.keyfile().decode_keyfile_json(stored, encoded(passphrase, WalletError)))
+        key = bytes(eth_imports.keyfile().decode_keyfile_json(stored, encoded(passphrase, WalletError)))
     except (ValueError, TypeError, KeyError, NotImplementedError, MemoryError) as error:
         raise WalletError(
             f"the keystore {path} does not open: the passphrase is wrong, or the file is damaged"
@@ -127,7 +127,7 @@ def _taken(path: Path) -> WalletError:
 
 def _address(key: bytes) -> str:
     try:
-        return str(ethereum.local_account(key).address)
+        return str(eth_imports.local_account(key).address)
     except ValueError as error:
         raise WalletError("this is not a private key of an account: its number is out of range") from error
 

@@ -181,12 +181,12 @@ class Outbox:
         """Sets an item to a state that is not open, so that it is never sent again."""
         with self._change():
             self._set(item, state=state, note=note, reference=reference)
-            self._judge(item, accepted=state is ItemState.DONE, reason="" if state is ItemState.DONE else note)
+            self._note_verdict(item, accepted=state is ItemState.DONE, reason="" if state is ItemState.DONE else note)
 
     def refused(self, item: LedgerItem, reason: str) -> None:
         """Notes that the chain refused an item; it may take it later."""
         with self._change():
-            self._judge(item, accepted=False, reason=reason)
+            self._note_verdict(item, accepted=False, reason=reason)
 
     def postpone(
         self,
@@ -252,7 +252,7 @@ class Outbox:
             ).rowcount
         )
 
-    def _judge(self, item: LedgerItem, *, accepted: bool, reason: str) -> None:
+    def _note_verdict(self, item: LedgerItem, *, accepted: bool, reason: str) -> None:
         self._run(
             "INSERT INTO verdict VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET at_s = excluded.at_s, "
             "reason = excluded.reason",

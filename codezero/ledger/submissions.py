@@ -45,7 +45,8 @@ class Submissions(Delivery):
                 continue
             if item.kind is not Kind.REGISTRATION and item.round_id.number > view.round_id.number:
                 at, round_ = view.round_id.number, item.round_id.number
-                self._take(item, item.state, f"held: the chain is at round {at}, before the item's round {round_}")
+                why = f"held: the chain is at round {at}, before the item's round {round_}"
+                self._hold_or_end(item, item.state, why)
                 continue
             busy |= self._try(item)
         return busy

@@ -117,7 +117,7 @@ class BetDelivery(Delivery):
         bet = self._book.bet(item)
         return self._market.guess(game, item.round_id.stage, bet.choice, bet.amount, journal)
 
-    def _judged(
+    def _state_without_sending(
         self, item: LedgerItem, standing: Standing, sent: Sequence[Transaction]
     ) -> tuple[ItemState, str] | None:
         assert isinstance(standing, MarketStanding)

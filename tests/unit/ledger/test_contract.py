@@ -3,7 +3,7 @@ import pytest
 from codezero.ledger import abi
 from codezero.ledger.account import Account, ether
 from codezero.ledger.contract import Contract, checksummed, error_name
-from codezero.ledger.ethereum import recursion_limit_kept
+from codezero.ledger.eth_imports import recursion_limit_kept
 from codezero.ledger.faults import RpcBadReply
 from codezero.ledger.transactions import Journal
 from tests.chain import new_key

@@ -7,7 +7,7 @@ import pytest
 from codezero.cli import main
 from codezero.config import PASSPHRASE_ENV
 from codezero.ledger import keystore
-from codezero.ledger.ethereum import recursion_limit_kept
+from codezero.ledger.eth_imports import recursion_limit_kept
 from codezero.ledger.faults import WalletError
 
 KEY = bytes.fromhex("4c0883a69102937d6231471b5dbb6204fe5129617082792ae468d01a3f362318")
