@@ -243,7 +243,8 @@ def _environment() -> dict[str, str]:
 
 
 def _parsed(output: bytes) -> list[dict[str, Any]]:
-    """Returns the reports up to the first unreadable one: a solution that shares the judge's process can write some."""
+    """Returns the reports up to the first unreadable one: a solution that shares the test runner's process can write
+    some."""
     reports = []
     for line in output.splitlines():
         try:

@@ -63,7 +63,7 @@ def reporter(descriptor: int, token: str) -> Callable[[Mapping[str, Any]], None]
 
 
 class Reports:
-    """The supervisor's end of the pipe on which a judge reports."""
+    """The supervisor's end of the pipe on which a test runner reports."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor, self._rest = descriptor, b""

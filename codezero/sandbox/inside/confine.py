@@ -64,7 +64,7 @@ def enter_own_root(box: str, owner: int | None) -> bool:
         for folder in (root, old, f"{root}/dev", f"{root}/tmp"):
             os.mkdir(folder)
         for path in _paths_to_show():
-            _show(path, root + path)
+            _bind_read_only(path, root + path)
         for name in _DEVICES:
             with open(f"{root}/dev/{name}", "x"):
                 pass
@@ -95,7 +95,7 @@ def _paths_to_show() -> list[str]:
     return paths
 
 
-def _show(path: str, target: str) -> None:
+def _bind_read_only(path: str, target: str) -> None:
     """Mounts a folder of the host, read-only with all that is mounted below it; a link is copied as a link."""
     if os.path.islink(path):
         os.symlink(os.readlink(path), target)

@@ -1,7 +1,7 @@
 """The processes of one sandbox.
 
     codezero ─► gate ─► supervisor ─┬─► solution    runs the code; has of the tests the imports; cannot write results
-                                    └─► judge       runs the tests, calls the solution over a pipe, decides
+                                    └─► test runner runs the tests, calls the solution over a pipe, decides
 
 The gate enters namespaces and forks the supervisor, which is the first process of its namespace, so that all others
 end with it. The supervisor has the code and, unread, the tests. It starts a new pair of processes for every program,
@@ -21,11 +21,11 @@ from contextlib import suppress
 from typing import Any
 
 from codezero.runtime import kernel
-from codezero.sandbox.inside import confine, judge, solution
+from codezero.sandbox.inside import confine, solution, test_runner
 from codezero.sandbox.inside.channel import Channel, Gone, Reports, keep_open, read_whole, reporter
 
 OWN_PROCESSES = 4
-"""Gate, supervisor, judge and solution, which count as processes of their user."""
+"""Gate, supervisor, test runner and solution, which count as processes of their user."""
 GRACE_S = 5.0
 """Seconds for starting and ending, beside the time of the suite."""
 
@@ -77,7 +77,7 @@ def _wait(child: int, limit_s: float) -> None:
 
 
 class SolutionSupervisor:
-    """The process that starts solution and judge, and passes results on."""
+    """The process that starts solution and test runner, and passes results on."""
 
     def __init__(self, job: Mapping[str, Any], tests: int, results: int, in_namespaces: bool, own_user: bool) -> None:
         self._code: str = job["code"]
@@ -89,7 +89,7 @@ class SolutionSupervisor:
         self._in_namespaces, self._own_user = in_namespaces, own_user
         self._ends_at_s = time.monotonic() + self._limits["suite_s"]
         self._token = secrets.token_hex(16)
-        self._solution = self._judge = 0
+        self._solution = self._test_runner = 0
         self._stopped = False
 
     def run(self) -> None:
@@ -104,8 +104,8 @@ class SolutionSupervisor:
         self._send({"stopped": True} if self._stopped else {"out_of_time": done < self._num_cases})
 
     def _watch(self, reports: Reports, done: int, together: bool) -> tuple[int, bool]:
-        """Passes the judge's reports on. Returns how many cases are done, and True if tests and solution must share a
-        process from now on (`judge.run_together`)."""
+        """Passes the test runner's reports on. Returns how many cases are done, and True if tests and solution must
+        share a process from now on (`test_runner.run_together`)."""
         while done < self._num_cases and not self._stopped:
             left = min(self._limits["case_s"], self._ends_at_s - time.monotonic())
             report = reports.receive_within(left, self._token)
@@ -161,16 +161,16 @@ class SolutionSupervisor:
 
     def _start(self, first: int, together: bool) -> Reports:
         """Starts a new pair of processes for the cases from `first` on."""
-        to_solution, to_judge, errors = os.pipe(), os.pipe(), os.pipe()
+        to_solution, to_test_runner, errors = os.pipe(), os.pipe(), os.pipe()
         reports = os.pipe()
         stdin = _nameless_file() if self._programs else ()
         token = self._token
         if not together:
             if stdin:
-                mine = {0: stdin[0], 1: to_judge[1], 2: errors[1], 3: to_solution[0]}
+                mine = {0: stdin[0], 1: to_test_runner[1], 2: errors[1], 3: to_solution[0]}
                 self._solution = self._fork(mine, lambda: solution.run_program(self._code, 3))
             else:
-                ends = {3: to_solution[0], 4: to_judge[1]}
+                ends = {3: to_solution[0], 4: to_test_runner[1]}
                 self._solution = self._fork(ends, lambda: solution.serve(self._code, Channel(3, 4)))
 
         def decide() -> None:
@@ -178,23 +178,23 @@ class SolutionSupervisor:
             lines = read_whole(4).splitlines()
             try:
                 if together:
-                    judge.run_together(json.loads(lines[0]), first, self._code, report)
+                    test_runner.run_together(json.loads(lines[0]), first, self._code, report)
                 elif self._programs:
-                    judge.give(json.loads(lines[1 + first])[0], 8, 6)
+                    test_runner.give(json.loads(lines[1 + first])[0], 8, 6)
                     limit = self._limits["output_bytes"]
-                    judge.run_example(json.loads(lines[1 + first])[1], 5, 7, limit, report)
+                    test_runner.run_example(json.loads(lines[1 + first])[1], 5, 7, limit, report)
                 else:
-                    judge.run_statements(json.loads(lines[0]), first, judge.Session(Channel(5, 6)), report)
+                    test_runner.run_statements(json.loads(lines[0]), first, test_runner.Session(Channel(5, 6)), report)
             except Gone:
                 report({"gone": True})
 
-        kept = {3: reports[1], 4: self._tests, 5: to_judge[0], 6: to_solution[1], 7: errors[0]}
+        kept = {3: reports[1], 4: self._tests, 5: to_test_runner[0], 6: to_solution[1], 7: errors[0]}
         if stdin:
             kept[8] = stdin[1]
-        self._judge = self._fork(kept, decide, file_bytes=os.fstat(self._tests).st_size if stdin else 0)
+        self._test_runner = self._fork(kept, decide, file_bytes=os.fstat(self._tests).st_size if stdin else 0)
         if together:
-            self._solution = self._judge
-        for end in (*to_solution, *to_judge, *errors, *stdin, reports[1]):
+            self._solution = self._test_runner
+        for end in (*to_solution, *to_test_runner, *errors, *stdin, reports[1]):
             os.close(end)
         return Reports(reports[0])
 
@@ -215,7 +215,7 @@ class SolutionSupervisor:
             confine.set_limits(limits, processes)
             work()
         except BaseException as error:
-            # Only a solution that has broken its own interpreter gets here; the judge sees its process end.
+            # Only a solution that has broken its own interpreter gets here; the test runner sees its process end.
             with suppress(OSError):
                 os.write(2, f"{type(error).__name__}\n".encode())
         finally:
@@ -229,12 +229,12 @@ class SolutionSupervisor:
             with suppress(ChildProcessError):
                 while True:
                     os.waitpid(-1, 0)
-        for child in {self._solution, self._judge} - {0}:
+        for child in {self._solution, self._test_runner} - {0}:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(child, signal.SIGKILL)
             with suppress(ChildProcessError):
                 os.waitpid(child, 0)
-        self._solution = self._judge = 0
+        self._solution = self._test_runner = 0
         for folder, folders, files in os.walk(".", topdown=False):
             for name in [*folders, *files]:
                 path = os.path.join(folder, name)

@@ -41,7 +41,7 @@ def load(code: str, name: str) -> types.ModuleType:
 
 
 def serve(code: str, channel: Channel) -> None:
-    """Loads the solution, then answers requests until the judge ends."""
+    """Loads the solution, then answers requests until the test runner ends."""
     objects: list[Any] = []
     numbers: dict[int, int] = {}
 

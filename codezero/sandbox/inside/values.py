@@ -1,4 +1,4 @@
-"""Encodes values that pass between the solution's process and the judge: plain data become JSON.
+"""Encodes values that pass between the solution's process and the test runner: plain data become JSON.
 
 An instance of a subclass of a built-in type arrives as that type, so that none of the solution's methods runs where the
 tests are. Any other object stays where it is, and is sent as a number that stands for it.

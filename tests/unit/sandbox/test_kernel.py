@@ -158,7 +158,7 @@ if broken != "nothing":
 if broken == "one mount":
     kernel.mount = mount_but_one
 try:
-    confine._show(f"{folder}/host", f"{folder}/box/host")
+    confine._bind_read_only(f"{folder}/host", f"{folder}/box/host")
 except OSError as error:
     print(json.dumps(str(error)))
     sys.exit()

@@ -1,4 +1,4 @@
-"""The judge's process: it runs the tests, which call the solution in its process, and decides every case.
+"""The test runner's process: it runs the tests, which call the solution in its process, and decides every case.
 
 No solution runs here, except for tests that give objects of their own to the solution: these need both in one process
 (`run_together`).
@@ -24,7 +24,7 @@ Report = Callable[[Mapping[str, Any]], None]
 _STDERR_BYTES = 4_096
 
 
-class Together(BaseException):
+class NeedsSameProcess(BaseException):
     """A test gives the solution an object that cannot be sent to another process."""
 
 
@@ -33,7 +33,7 @@ class SolutionError(Exception):
 
 
 class Session:
-    """The judge's connection to the solution's process."""
+    """The test runner's connection to the solution's process."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -101,7 +101,7 @@ class Session:
         if type(value) is Remote:
             return int(object.__getattribute__(value, "_number"))
         self.needs_together = True  # a test's bare `except:` may swallow what follows
-        raise Together
+        raise NeedsSameProcess
 
     def _decode(self, coded: Any) -> Any:
         return decode(coded, self._remote)
@@ -149,7 +149,7 @@ def _do(operation: str, remote: Remote, *arguments: Any) -> Any:
     return _session(remote).do(operation, remote, *arguments)
 
 
-def _untold(self: Remote, *arguments: Any) -> Any:
+def _refuse_as_unsure(self: Remote, *arguments: Any) -> Any:
     _session(self).is_unsure = True
     raise TypeError("only the solution's process can do that")
 
@@ -170,7 +170,7 @@ for _name in solution.OPERATIONS.keys() - {"call", "getattr", "setattr", "eq"}:
 
 # What the solution's own code answers here would decide the test, as in `assert float(f(x)) == 3.5`.
 for _name in ("float", "int", "index", "complex", "round", "abs", "mod", "floordiv", "pow", "instancecheck"):
-    setattr(Remote, f"__{_name}__", _untold)
+    setattr(Remote, f"__{_name}__", _refuse_as_unsure)
 
 
 def _become(value: Any, changed: Any) -> None:
@@ -210,7 +210,7 @@ def _run_cases(
     """Runs set-up and cases. `session` is None if the solution is in this process."""
     try:
         exec(compile(suite["setup"], "<setup>", "exec", dont_inherit=True), namespace)
-    except Together:
+    except NeedsSameProcess:
         report({"together": True})
         return
     except ModuleNotFoundError as error:
