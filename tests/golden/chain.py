@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
-from codezero.config import Vote
+from codezero.config import LedgerConfig, Vote
 from codezero.ledger import abi, delivery, submitter
 from codezero.ledger.chain import ChainLedger
 from codezero.ledger.contract import Contract, ContractCall
@@ -17,7 +17,7 @@ from codezero.ledger.items import LedgerScope
 from codezero.ledger.local import LocalLedger
 from codezero.ledger.modal import AppAccount
 from codezero.ledger.outbox import Outbox
-from codezero.ledger.submitter import Policy, Submitter
+from codezero.ledger.submitter import Submitter
 from codezero.ledger.transactions import Journal
 from tests.golden.peers import ROUND
 from tests.unit.evaluate.loopback import reply, serve
@@ -95,7 +95,7 @@ def recorded_ledger(folder: Path, peer_id: str, vote: Vote):
         stack.enter_context(patch.object(delivery, "LOOK_AGAIN_S", 0.0))
         chain = RecordedChain(app.url, app.bodies)
         outbox = Outbox(folder / "outbox.sqlite", LedgerScope(chain_id=685685, contract=CONTRACT, peer_id=peer_id))
-        submits = Submitter(outbox, chain, chain, Policy(warn_below_eth=0.0))
+        submits = Submitter(outbox, chain, chain, LedgerConfig(warn_below_eth=0.0))
         submits.start()
         local = LocalLedger(folder / "ledger.sqlite", peer_id, vote=vote)
         yield ChainLedger(local, submits, 600.0), chain
