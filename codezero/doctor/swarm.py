@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import json
 import socket
 import threading
 import time
@@ -42,10 +41,6 @@ def check_bootnodes(case: Case) -> Iterator[Finding]:
     else:
         yield from dialled(swarm.bootnodes, "swarm.bootnodes")
     yield _of_peers(case)
-    known = _remembered(case)
-    if known:
-        found = f"{known} peer{'s' * (known != 1)} met before {'is' if known == 1 else 'are'} remembered"
-        yield info("swarm", found, "the node dials them where no bootnode answers")
 
 
 def _of_peers(case: Case) -> Finding:
@@ -127,15 +122,6 @@ def _whose(address: Multiaddr) -> str:
         return ""
     where = "this machine itself" if address.ip.is_loopback else "a private network"
     return f"; the address is of {where}, so it is right only there"
-
-
-def _remembered(case: Case) -> int:
-    try:
-        with (case.state_dir / "peers.json").open("rb") as file:
-            found = json.loads(file.read(1 << 16))
-    except (OSError, ValueError, RecursionError):
-        return 0
-    return len(found) if isinstance(found, dict) else 0
 
 
 def check_ports(case: Case) -> Iterator[Finding]:

@@ -196,11 +196,8 @@ def test_each_bootnode_is_told_with_its_own_reason(tmp_path, monkeypatch):
 def test_none_of_them_answers(tmp_path):
     address = f"/ip4/127.0.0.1/tcp/{closed_port()}/p2p/{PEER}"
     case = case_of(tmp_path, "swarm=native", f"swarm.bootnodes=[{address}]")
-    (tmp_path / "state").mkdir()
-    (tmp_path / "state" / "peers.json").write_text(json.dumps({"/ip4/1.2.3.4/tcp/1/p2p/Qm": 1}))
     findings = list(swarm.check_bootnodes(case))
     assert "none of 1 bootnode answers | the node trains alone" in told(findings, "warning")[1]
-    assert "1 peer met before is remembered" in told(findings, "info")[1]
 
 
 def test_a_swarm_that_is_none_or_ones_own(tmp_path):
