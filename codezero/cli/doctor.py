@@ -37,7 +37,7 @@ def add_commands(commands: Commands) -> None:
     text = "the state folder of a node: the settings that it was started with, its key and its logs are taken"
     doctor.add_argument("--state-dir", type=path, metavar="DIR", help=text)
     doctor.add_argument("--json", action="store_true", help="print one JSON object")
-    text = "write an archive for whoever helps you (.tar.gz or .zip): findings, settings, logs; never replaces a file"
+    text = "write an archive for whoever helps you (.tar.gz): findings, settings, logs; never replaces a file"
     doctor.add_argument("--bundle", type=path, metavar="FILE", help=text)
     doctor.add_argument("settings", nargs="*", metavar="key=value", help="settings, as for codezero run")
 

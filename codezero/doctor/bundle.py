@@ -14,7 +14,6 @@ import platform
 import re
 import tarfile
 import time
-import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
@@ -76,12 +75,11 @@ def write(path: Path, case: Case, findings: Sequence[Finding]) -> list[str]:
 
     Raises StateError: the path exists already, does not end as an archive's name does, or cannot be written.
     """
-    if not path.name.endswith((".tar.gz", ".tgz", ".zip")):
-        raise StateError(f"{path} is not the name of an archive: end it in .tar.gz or .zip")
+    if not path.name.endswith((".tar.gz", ".tgz")):
+        raise StateError(f"{path} is not the name of an archive: end it in .tar.gz")
     contents = collect(case, findings)
-    pack = _zip if path.name.endswith(".zip") else _tar
     try:
-        write_new(path, pack(contents.files))
+        write_new(path, _tar(contents.files))
     except FileExistsError as fault:
         raise StateError(f"{path} already exists: give another name for the archive") from fault
     except IdentityError as fault:
@@ -203,12 +201,4 @@ def _tar(files: dict[str, bytes]) -> bytes:
             entry = tarfile.TarInfo(f"codezero-support/{name}")
             entry.size, entry.mtime, entry.mode = len(content), int(time.time()), 0o600
             archive.addfile(entry, io.BytesIO(content))
-    return out.getvalue()
-
-
-def _zip(files: dict[str, bytes]) -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in files.items():
-            archive.writestr(f"codezero-support/{name}", content)
     return out.getvalue()
