@@ -24,7 +24,7 @@ from codezero.runtime import state
 from codezero.runtime.amounts import gib, span, utc
 from codezero.runtime.database import read_only
 from codezero.runtime.entries import entries
-from codezero.views.runs import PROPOSER, REPORTS, SOLVER, JsonLines, folder_of, log_name
+from codezero.views.runs import PROPOSER, REPORTS, SOLVER, VERIFIER, JsonLines, folder_of, log_name
 from codezero.views.words import (
     RECENT,
     Obstacle,
@@ -37,6 +37,7 @@ from codezero.views.words import (
 
 _MAX_MANIFEST = 1 << 16
 _DATABASES = ("ledger.sqlite", "outbox.sqlite")
+_RECORDS: dict[str, type[Any]] = {SOLVER: RoundReport, PROPOSER: BatchReport, VERIFIER: CasesReport}
 _LOG_BYTES = 1 << 20
 _SHOWN = 300
 """The most characters of a text of a log, a report or a ledger that are shown."""
@@ -179,43 +180,26 @@ def _log(name: str, path: Path) -> Iterator[Finding]:
 
 def check_rounds(case: Case) -> Iterator[Finding]:
     for role in case.roles:
+        path, name, noun = case.log_dir / REPORTS[role], _named("batches", role), "batch"
+        reports: list[Any] = JsonLines(path, _RECORDS[role], RECENT).read()
         if role == SOLVER:
-            yield from _rounds(case)
-        elif role == PROPOSER:
-            proposed = JsonLines(case.log_dir / REPORTS[role], BatchReport, RECENT).read()
-            yield from _batches(role, case.log_dir, proposed, proposer_obstacles(proposed))
+            name, noun, found = "rounds", "round", _of_rounds(case, reports)
         else:
-            written = JsonLines(case.log_dir / REPORTS[role], CasesReport, RECENT).read()
-            yield from _batches(role, case.log_dir, written, verifier_obstacles(written))
+            found = proposer_obstacles(reports) if role == PROPOSER else verifier_obstacles(reports)
+        if reports:
+            ago = span(time.time() - reports[-1].finished_at_s)
+            yield info(name, f"the last one is {getattr(reports[-1], noun)}, finished {ago} ago")
+        else:
+            yield info(name, f"{path} has no report", f"no {noun} has been finished with this log folder")
+        for one in found:
+            yield warning(one.part if role == SOLVER else name, one.what[:_SHOWN], one.meaning, one.do)
 
 
-def _batches(
-    role: str, logs: Path, reports: Sequence[BatchReport] | Sequence[CasesReport], found: Sequence[Obstacle]
-) -> Iterator[Finding]:
-    name = _named("batches", role)
-    if not reports:
-        yield info(name, f"{logs / REPORTS[role]} has no report", "no batch has been finished with this log folder")
-        return
-    yield info(name, f"the last one is {reports[-1].batch}, finished {_ago(reports[-1].finished_at_s)}")
-    for one in found:
-        yield warning(name, one.what[:_SHOWN], one.meaning, one.do)
-
-
-def _ago(at_s: float) -> str:
-    return f"{span(time.time() - at_s)} ago"
-
-
-def _rounds(case: Case) -> Iterator[Finding]:
-    path = case.log_dir / REPORTS[SOLVER]
-    reports = JsonLines(path, RoundReport, RECENT).read()
-    if reports:
-        yield info("rounds", f"the last one is {reports[-1].round}, finished {_ago(reports[-1].finished_at_s)}")
-    else:
-        yield info("rounds", f"{path} has no report", "no round has been finished with this log folder")
+def _of_rounds(case: Case, reports: Sequence[RoundReport]) -> list[Obstacle]:
+    """Returns the obstacles of a solver, without those of the swarm where it takes nothing from one."""
     joins = case.config.swarm.network is not Network.none and case.config.swarm.num_external > 0
-    for one in obstacles(reports, read_status(case.state_dir) if case.is_running else None):
-        if joins or one.part != "swarm":
-            yield warning(one.part, one.what[:_SHOWN], one.meaning, one.do)
+    found = obstacles(reports, read_status(case.state_dir) if case.is_running else None)
+    return [one for one in found if joins or one.part != "swarm"]
 
 
 def check_outbox(case: Case) -> Iterator[Finding]:
