@@ -24,7 +24,7 @@ from codezero.config import checkout
 from codezero.config.load import explain
 from codezero.doctor import allowed, secrets
 from codezero.doctor.case import Case
-from codezero.doctor.files import Absent, Unusable, read_end, text_of
+from codezero.doctor.files import Absent, Unusable, text_of
 from codezero.doctor.finding import Finding, as_json
 from codezero.doctor.redact import Redactor
 from codezero.errors import CodezeroError, IdentityError, StateError
@@ -156,7 +156,7 @@ def _end(path: Path, most: int) -> str:
 def _small(path: Path) -> str:
     if path.is_file() and path.stat().st_size > SMALL_BYTES:
         raise Unusable(f"it has {path.stat().st_size} bytes, more than such a file ever has")
-    return read_end(path, SMALL_BYTES).decode("utf-8", "replace")
+    return text_of(path, SMALL_BYTES)
 
 
 def _versions() -> str:

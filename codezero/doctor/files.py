@@ -15,11 +15,12 @@ class Absent(Unusable):
     """Raised where there is no file."""
 
 
-def read_end(path: Path, most: int, *, allows_zeros: bool = False) -> bytes:
-    """Returns the last `most` bytes of a file, from the beginning of a line on.
+def text_of(path: Path, most: int) -> str:
+    """Returns the last `most` bytes of a file, from the beginning of a line on, as text. Bytes that are not UTF-8 are
+    replaced, and zeros, which a power cut leaves in a growing file, are left out.
 
     Raises Unusable: the file is missing, a link, no plain file, hard-linked (its other name may be any file of the
-    user's), binary (unless zeros are allowed) or unreadable.
+    user's) or unreadable.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -39,12 +40,5 @@ def read_end(path: Path, most: int, *, allows_zeros: bool = False) -> bytes:
             raw = file.read(most)
         except OSError as fault:
             raise Unusable(f"it cannot be read: {fault.strerror}") from fault
-    if b"\0" in raw and not allows_zeros:
-        raise Unusable("it is binary")
-    return raw if start == 0 else raw.partition(b"\n")[2]
-
-
-def text_of(path: Path, most: int) -> str:
-    """Returns `read_end` as text. Bytes that are not UTF-8 are replaced, and zeros, which a power cut leaves in a
-    growing file, are left out. Raises Unusable as `read_end` does."""
-    return read_end(path, most, allows_zeros=True).replace(b"\0", b"").decode("utf-8", "replace")
+    raw = raw if start == 0 else raw.partition(b"\n")[2]
+    return raw.replace(b"\0", b"").decode("utf-8", "replace")

@@ -13,7 +13,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from codezero.doctor import allowed, bundle
-from codezero.doctor.files import Unusable, read_end
+from codezero.doctor.files import Unusable, text_of
 from codezero.doctor.finding import info
 from codezero.errors import StateError
 from codezero.identity.key import Identity, save
@@ -286,7 +286,7 @@ def test_files_that_are_none_or_not_what_they_should_be(tmp_path):
     found = left_out(case)
     assert found["logs/swarm.log"] == "it is not a plain file"
     assert found["logs/yarn.log"] == "it is not a plain file"
-    assert found["state/status.json"] == "it is binary"
+    assert found["state/status.json"] == "it is not a JSON object"
     assert found["state/settings.json"].startswith("it has 200000 bytes")
     assert found["outbox.json"].startswith("cannot read the outbox")
 
@@ -300,7 +300,7 @@ def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
 
     monkeypatch.setattr("codezero.doctor.files.os.open", refuses)  # root, whom tests may run as, may read everything
     with pytest.raises(Unusable, match="it cannot be read: Permission denied"):
-        read_end(log, 100)
+        text_of(log, 100)
 
 
 def test_a_file_of_which_a_secret_cannot_be_taken_is_left_out(tmp_path, monkeypatch):
