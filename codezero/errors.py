@@ -116,14 +116,22 @@ class LedgerError(CodezeroError):
 def is_outage(error: CodezeroError) -> bool:
     """Returns whether the same may work later with nothing changed: by the error's class, or since a disk was full or
     a database in use."""
-    cause: BaseException | None = error
-    while cause is not None:
+    for cause in causes(error):
         if isinstance(cause, OSError) and cause.errno in DISK_FULL:
             return True
         if isinstance(cause, sqlite3.OperationalError) and str(cause) in _SQLITE_PASSES:
             return True
-        cause = cause.__cause__ or cause.__context__
     return error.may_pass
+
+
+def causes(error: BaseException) -> list[BaseException]:
+    """Returns the error and what led to it, each once, the first cause last."""
+    found: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and not any(cause is one for one in found):
+        found.append(cause)
+        cause = cause.__cause__ or cause.__context__
+    return found
 
 
 @contextmanager

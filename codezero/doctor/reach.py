@@ -11,6 +11,7 @@ import httpx2
 
 from codezero.config.multiaddr import is_loopback
 from codezero.doctor.case import Case
+from codezero.errors import causes
 from codezero.runtime.http_dates import unix_time
 
 TIMEOUT_S = 4.0
@@ -50,16 +51,12 @@ def skew_of(told: str, age: str, now_s: float) -> float | None:
 
 
 def _why(host: str, fault: Exception) -> str:
-    causes: list[BaseException] = []
-    cause: BaseException | None = fault
-    while cause is not None and cause not in causes:
-        causes.append(cause)
-        cause = cause.__cause__ or cause.__context__
-    if any(isinstance(cause, socket.gaierror) for cause in causes):
+    found = causes(fault)
+    if any(isinstance(cause, socket.gaierror) for cause in found):
         return f"the name {host} is not found (DNS)"
-    if any(isinstance(cause, ssl.SSLError) for cause in causes):
+    if any(isinstance(cause, ssl.SSLError) for cause in found):
         return f"{host} shows no valid certificate: a proxy in between, or a wrong clock"
-    if any(isinstance(cause, ConnectionRefusedError) for cause in causes):
+    if any(isinstance(cause, ConnectionRefusedError) for cause in found):
         return f"{host} refuses the connection: nothing listens there"
     if isinstance(fault, httpx2.TimeoutException):
         return f"{host} does not answer within {TIMEOUT_S:.0f} s"

@@ -12,10 +12,11 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from codezero.errors import causes, first_line
 from codezero.publish.card import REPOSITORY
 from codezero.runtime.http_dates import retry_after_s
 from codezero.runtime.stop import stop_with_parent
@@ -103,28 +104,16 @@ def wait_of(headers: Mapping[str, str], now_s: float) -> float | None:
 def _what_went_wrong(error: BaseException) -> dict[str, Any]:
     """Returns the failure's fields: by the hub's answer behind an error, which its library may have wrapped, else by
     the first cause's text."""
-    causes = list(_chain(error))
-    for cause in causes:
+    found = causes(error)
+    for cause in found:
         if isinstance(cause, _Busy):
             return {"status": cause.status, "wait_s": cause.wait_s}
         response = getattr(cause, "response", None)
         if response is not None:
-            said = [_first_line(getattr(other, "server_message", None) or "") for other in causes]
-            return {"status": response.status_code, "wait_s": None, "detail": next(filter(None, said), "")}
-    return {"status": None, "wait_s": None, "detail": _first_line(str(causes[-1])) or type(causes[-1]).__name__}
-
-
-def _first_line(text: str) -> str:
-    return next((line.strip() for line in text.splitlines() if line.strip()), "")[:_MAX_DETAIL]
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    seen: set[int] = set()
-    found: BaseException | None = error
-    while found is not None and id(found) not in seen:
-        seen.add(id(found))
-        yield found
-        found = found.__cause__ or found.__context__
+            said = ((getattr(other, "server_message", None) or "").strip().splitlines() for other in found)
+            detail = next((lines[0][:_MAX_DETAIL] for lines in said if lines), "")
+            return {"status": response.status_code, "wait_s": None, "detail": detail}
+    return {"status": None, "wait_s": None, "detail": first_line(found[-1])[:_MAX_DETAIL]}
 
 
 if __name__ == "__main__":
