@@ -78,7 +78,8 @@ class JsonLines(Generic[T]):
 
 
 class Run:
-    """The files of one node, in `folder`, its state, and in the folder of its logs. Safe for several threads."""
+    """The files of one node, in `folder`, its state, and in the folder of its logs. Nodes of several roles may share a
+    folder of logs: each reader of what one role writes is empty for a node of another. Safe for several threads."""
 
     def __init__(self, name: str, role: str, folder: Path, most: int | None = None) -> None:
         """`most` is how many of the newest reports and batches are kept in memory; None keeps all."""
@@ -109,7 +110,7 @@ class Run:
 
     def reports(self) -> list[RoundReport]:
         """Returns a solver's finished rounds, ascending, each as last played."""
-        return self._latest(self._reports, lambda one: one.round)
+        return self._latest(self._reports, lambda one: one.round) if self.solves else []
 
     def learning(self) -> Learning | None:
         """Returns the result of a solver's probes, also of one beside a test writer: whether it learns; None for a run
@@ -126,11 +127,11 @@ class Run:
 
     def batches(self) -> list[BatchReport]:
         """Returns a proposer's finished batches, ascending, each as last made."""
-        return self._latest(self._batches, lambda one: one.batch)
+        return self._latest(self._batches, lambda one: one.batch) if self.role == PROPOSER else []
 
     def cases(self) -> list[CasesReport]:
         """Returns a test writer's finished batches, ascending, each as last made."""
-        return self._latest(self._cases, lambda one: one.batch)
+        return self._latest(self._cases, lambda one: one.batch) if self.role == VERIFIER else []
 
     def _latest(self, lines: JsonLines[T], number_of: Callable[[T], int]) -> list[T]:
         with self._lock:
@@ -141,17 +142,17 @@ class Run:
         return [latest[number] for number in sorted(latest)]
 
     def rounds_with_groups(self) -> dict[int, tuple[Head, ...]]:
-        """Returns the latest rounds, of which all that was written is kept, with the origins of their groups."""
+        """Returns a solver's latest rounds, of which all that was written is kept, with the origins of their groups."""
         with self._lock:
-            return self._groups.rounds()
+            return self._groups.rounds() if self.solves else {}
 
     def groups_of(self, number: int) -> SeenRound | None:
-        """Returns all that was written of a round, as last played; None if it is not kept."""
+        """Returns all that was written of a solver's round, as last played; None if it is not kept."""
         with self._lock:
-            return self._groups.read(number)
+            return self._groups.read(number) if self.solves else None
 
     def groups(self) -> list[SeenRound]:
-        """Returns the latest rounds with all that was written of them, the newest last."""
+        """Returns a solver's latest rounds with all that was written of them, the newest last."""
         return [found for number in self.rounds_with_groups() if (found := self.groups_of(number)) is not None]
 
     def made(self, name: str, version: Hashable, make: Callable[[], T]) -> T:

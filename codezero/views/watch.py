@@ -14,7 +14,7 @@ from codezero.observe.status import Status
 from codezero.runtime.console import Console
 from codezero.runtime.entries import LogEntry, entries
 from codezero.views.accounts import Accounts, read_accounts
-from codezero.views.runs import PROPOSER, VERIFIER, Run, log_name
+from codezero.views.runs import Run, log_name
 from codezero.views.terminal.live import View, can_show
 from codezero.views.terminal.snapshot import Message, Snapshot
 
@@ -45,10 +45,10 @@ class Feed:
             now_s=time.time(),
             pid=pid,
             status=self._status(),
-            reports=self._run.reports() if self._run.solves else (),
+            reports=self._run.reports(),
             learning=self._run.learning(),
-            batches=self._run.batches() if self._run.role == PROPOSER else (),
-            cases=self._run.cases() if self._run.role == VERIFIER else (),
+            batches=self._run.batches(),
+            cases=self._run.cases(),
             accounts=self._accounts,
             messages=self._messages(),
         )

@@ -17,7 +17,7 @@ from codezero.runtime.amounts import span
 from codezero.runtime.state import best_round
 from codezero.types import SOLO_PEER_ID
 from codezero.views.report.examples import Examples, find_examples
-from codezero.views.runs import PROPOSER, SOLVER, VERIFIER, Run
+from codezero.views.runs import PROPOSER, SOLVER, Run
 
 MAX_PEERS = 20
 DROPPED = {
@@ -85,11 +85,7 @@ class RunFacts:
 
 def gather(run: Run) -> RunFacts:
     """Returns everything that a report says of a run. A repeated round or batch counts once, as it was last."""
-    # Nodes of several roles may share a folder of logs.
-    reports = run.reports() if run.solves else []
-    batches = run.batches() if run.role == PROPOSER else []
-    cases = run.cases() if run.role == VERIFIER else []
-    status = run.status()
+    reports, batches, cases, status = run.reports(), run.batches(), run.cases(), run.status()
     peer_id = status.peer_id if status is not None and status.peer_id != SOLO_PEER_ID else ""
     done: list[RoundReport | BatchReport | CasesReport] = [*reports, *batches, *cases]
     sources = _summed([one.external_groups for one in reports])

@@ -119,7 +119,7 @@ def charts(node: Run | None) -> dict[str, object]:
     passes = found.passes if found is not None else ()
     size = status.group_size if status is not None else 0
     reports, batches, cases = node.reports(), node.batches(), node.cases()
-    done: Sequence[object] = reports if node.solves else cases if node.role == VERIFIER else batches
+    done = [*reports, *batches, *cases]
     drawn = node.made(
         "charts",
         (len(done), done[-1:], size, passes),
@@ -131,16 +131,13 @@ def charts(node: Run | None) -> dict[str, object]:
 def rounds(node: Run | None, page: int) -> dict[str, object]:
     if node is None:
         return {}
-    if node.role == VERIFIER:
-        return {"done": paged(node.cases()[::-1], page), "readable": {}}
-    if not node.solves:
-        return {"done": paged(node.batches()[::-1], page), "readable": {}, "level_name": level_name}
-    return {"done": paged(node.reports()[::-1], page), "readable": node.rounds_with_groups()}
+    done = [*node.reports(), *node.batches(), *node.cases()]
+    return {"done": paged(done[::-1], page), "readable": node.rounds_with_groups(), "level_name": level_name}
 
 
 def one_round(node: Run | None, number: int, page: int) -> dict[str, object] | None:
     """Returns the content of a round's page; None if nothing is known of such a round."""
-    if node is None or not node.solves:
+    if node is None:
         return None
     report = next((report for report in reversed(node.reports()) if report.round == number), None)
     seen = node.groups_of(number)
@@ -160,7 +157,7 @@ def one_round(node: Run | None, number: int, page: int) -> dict[str, object] | N
 
 
 def peers(node: Run | None, page: int) -> dict[str, object]:
-    if node is None or not node.solves:
+    if node is None:
         return {}
     status = node.status()
     found = peers_seen(node.reports(), node.rounds_with_groups())

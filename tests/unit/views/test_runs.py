@@ -3,15 +3,19 @@ import json
 import os
 
 import pytest
+from starlette.testclient import TestClient
 
 from codezero.errors import StateError
 from codezero.observe.groups_file import GroupsFile
 from codezero.observe.status import StatusFile, new_status
 from codezero.runtime.state import locked_state
 from codezero.types import RoundId
+from codezero.views.report import summary
 from codezero.views.runs import find_runs
+from codezero.views.web.app import make_app
+from codezero.views.web.source import WatchedFolders
 from tests.builders import rollout, scored
-from tests.unit.observe import test_batches, test_monitor
+from tests.unit.observe import test_batches, test_cases, test_monitor
 
 
 def node(folder, role="solver", logs="logs"):
@@ -110,6 +114,26 @@ def test_a_round_that_was_played_twice_shows_as_it_went_the_last_time(tmp_path):
         file.append(RoundId(number=number), [scored([rollout(text=text)], (1.0,))], [])
     (run,) = find_runs(tmp_path / "state")
     assert [(one.round, one.groups[0].rollouts[0].text) for one in run.groups()] == [(1, "new"), (2, "next")]
+
+
+def test_nodes_that_share_a_folder_of_logs_have_what_they_wrote_alone(tmp_path):
+    for role in ("solver", "proposer", "verifier"):
+        logs = node(tmp_path, role)
+    append(logs / "rounds.jsonl", line(test_monitor.report(1)))
+    append(logs / "proposals.jsonl", line(test_batches.report(3)))
+    append(logs / "cases.jsonl", line(test_cases.report(5)))
+    GroupsFile(logs / "groups.jsonl").append(RoundId(number=1), [scored([rollout()], (1.0,))], [])
+    solver, proposer, verifier = find_runs(tmp_path / "state")
+    assert ([one.round for one in solver.reports()], solver.batches(), solver.cases()) == ([1], [], [])
+    assert (proposer.reports(), [one.batch for one in proposer.batches()], proposer.cases()) == ([], [3], [])
+    assert (verifier.reports(), verifier.batches(), [one.batch for one in verifier.cases()]) == ([], [], [5])
+    assert [seen.round for seen in solver.groups()] == [1]
+    for other in (proposer, verifier):
+        assert (other.groups(), other.rounds_with_groups(), other.groups_of(1)) == ([], {}, None)
+        assert summary.gather(other).examples is None
+    api = TestClient(make_app(WatchedFolders([tmp_path / "state"])), base_url="http://localhost")
+    assert [len(api.get(f"/api/nodes/{key}/rounds").json()) for key in ("solver", "proposer", "verifier")] == [1, 0, 0]
+    assert api.get("/api/nodes/proposer/rounds/1/groups").status_code == 404
 
 
 def test_a_folder_that_was_moved_still_finds_its_logs(tmp_path):
