@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from pathlib import Path
 
 from codezero.runtime import rotation
+from codezero.runtime.amounts import utc
 from codezero.runtime.console import Console, printable
-from codezero.runtime.logs import utc
 
 NAME = "swarm_launcher.log"
 MAX_EARLY = 200
@@ -34,7 +35,7 @@ class LoggedConsole(Console):
         self._early.clear()
 
     def _log(self, text: str) -> None:
-        line = f"{utc()} {printable(text)}\n"
+        line = f"{utc(time.time(), 'milliseconds')} {printable(text)}\n"
         if self._path is not None:
             self._append(line)
         elif len(self._early) < MAX_EARLY:

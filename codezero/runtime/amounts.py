@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from datetime import datetime, timezone
 
 GIB = 1 << 30
 """Bytes in a GiB."""
@@ -46,9 +47,14 @@ def listed(names: Sequence[str], most: int) -> str:
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
-def utc(at_s: float) -> str:
-    """Returns a Unix time in UTC, in ISO 8601, such as 2026-11-21T23:59:59Z."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at_s))
+def utc(at_s: float, to: str = "seconds") -> str:
+    """Returns a Unix time in UTC, in ISO 8601, such as 2026-11-21T23:59:59Z, to the second or to `milliseconds`; a dash
+    for 0, which stands for an unknown time, and for times out of range."""
+    try:
+        at = datetime.fromtimestamp(at_s, timezone.utc)
+    except (OverflowError, OSError, ValueError):
+        at_s = 0
+    return at.isoformat(timespec=to).replace("+00:00", "Z") if at_s > 0 else "\N{EN DASH}"
 
 
 def local(at_s: float) -> str:

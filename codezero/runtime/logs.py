@@ -7,9 +7,7 @@ import json
 import logging
 import os
 import sys
-import time
 import warnings
-from datetime import datetime, timezone
 from functools import partial
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -17,6 +15,7 @@ from pathlib import Path
 from codezero import __version__
 from codezero.config import LogFormat
 from codezero.errors import CodezeroError, StateError, told_as
+from codezero.runtime.amounts import utc
 from codezero.runtime.console import Console, printable
 
 MAX_LOG_BYTES = 20_000_000
@@ -33,18 +32,12 @@ QUIET_LIBRARIES = (
 )
 
 
-def utc(at_s: float | None = None) -> str:
-    """Returns a Unix time, or now, as ISO 8601 in UTC with milliseconds, such as 2026-11-21T23:59:59.123Z."""
-    at = datetime.fromtimestamp(time.time() if at_s is None else at_s, timezone.utc)
-    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
 class _OneLine(logging.Formatter):
     """Formatter of one line per record, with the lines of an exception indented below: untrusted text in a message
     cannot start a line."""
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
-        return utc(record.created)
+        return utc(record.created, "milliseconds")
 
     def format(self, record: logging.LogRecord) -> str:
         text = super().format(record)
@@ -56,7 +49,7 @@ class _Json(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         found = {
-            "time": utc(record.created),
+            "time": utc(record.created, "milliseconds"),
             "level": record.levelname,
             "logger": record.name,
             "message": record.getMessage(),

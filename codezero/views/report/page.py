@@ -17,12 +17,13 @@ from markupsafe import Markup
 
 from codezero import __version__
 from codezero.evaluate.gain import Direction
+from codezero.runtime.amounts import utc
 from codezero.runtime.visible import visible
 from codezero.views.charts import STYLE
 from codezero.views.charts.runs import charts_of, swarm_chart
 from codezero.views.report.change import interval, signed
 from codezero.views.report.measured import Comparison
-from codezero.views.report.summary import RunFacts, instant
+from codezero.views.report.summary import RunFacts
 from codezero.views.runs import ROLES
 
 MARK = "codezero report"
@@ -58,7 +59,7 @@ def page(runs: Sequence[RunFacts], comparison: Comparison | None) -> str:
             swarm_chart=Markup(swarm_chart(with_reports)) if len(with_reports) > 1 else "",
             runs=[(one, _charts(one, f"{one.name}: " if len(runs) > 1 else "")) for one in shown],
             left_out=len(ordered) - len(shown),
-            made=f"Made by {MARK} {__version__} on {instant(time.time())}, on {platform.system()} {platform.machine()} "
+            made=f"Made by {MARK} {__version__} on {utc(time.time())}, on {platform.system()} {platform.machine()} "
             f"with {os.cpu_count()} CPU threads and Python {platform.python_version()}.",
         )
     )

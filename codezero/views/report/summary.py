@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
 
 from codezero.identity.names import animal_name
 from codezero.observe.batches import writer_text, writer_total
@@ -13,7 +12,7 @@ from codezero.observe.probes import Learning, Pass
 from codezero.observe.status import Status
 from codezero.proposals import BatchReport
 from codezero.reports import CasesReport, RoundReport
-from codezero.runtime.amounts import span
+from codezero.runtime.amounts import span, utc
 from codezero.runtime.state import best_round
 from codezero.types import SOLO_PEER_ID
 from codezero.views.report.examples import Examples, find_examples
@@ -151,7 +150,7 @@ def _about(
         stamped = sorted((one for one in done if one.finished_at_s > 0), key=lambda one: one.finished_at_s)
         if stamped:
             began_s = stamped[0].finished_at_s - sum(stamped[0].seconds.values())
-            about.append(("when", f"{instant(began_s)} to {instant(stamped[-1].finished_at_s)}"))
+            about.append(("when", f"{utc(began_s)} to {utc(stamped[-1].finished_at_s)}"))
     return [(what, value) for what, value in about if value]
 
 
@@ -164,11 +163,3 @@ def _summed(tallies: Sequence[Mapping[str, int]]) -> Counter[str]:
 
 def _counts(tally: Counter[str], meanings: Mapping[str, str] | None = None) -> list[Count]:
     return [Count(name=name, count=n, meaning=(meanings or {}).get(name, "")) for name, n in tally.most_common()]
-
-
-def instant(unix_s: float) -> str:
-    """Returns a moment in UTC, to the minute; empty if it is out of range."""
-    try:
-        return datetime.fromtimestamp(unix_s, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
-    except (OverflowError, OSError, ValueError):
-        return ""

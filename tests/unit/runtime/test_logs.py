@@ -12,7 +12,7 @@ import pytest
 from codezero import __version__
 from codezero.config import LogFormat
 from codezero.errors import StateError
-from codezero.runtime import logs
+from codezero.runtime import amounts, logs
 from codezero.runtime.console import Console
 
 
@@ -125,8 +125,13 @@ def test_without_a_log_the_end_is_not_told_either(capsys):
 
 
 def test_times_are_in_utc_whatever_the_machine_says():
-    assert logs.utc(0.0) == "1970-01-01T00:00:00.000Z"
-    assert logs.utc(1_700_000_000.5) == "2023-11-14T22:13:20.500Z"
+    assert amounts.utc(1_700_000_000.5, "milliseconds") == "2023-11-14T22:13:20.500Z"
+    assert amounts.utc(1_700_000_000.5) == "2023-11-14T22:13:20Z"
+
+
+@pytest.mark.parametrize("at_s", [0.0, -1.0, 1e12, 1e300, float("inf"), float("nan")])
+def test_a_time_that_is_unknown_or_out_of_range_is_a_dash(at_s):
+    assert amounts.utc(at_s) == "\N{EN DASH}"
 
 
 def test_quieting_keeps_what_the_user_has_set():

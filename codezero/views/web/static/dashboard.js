@@ -61,8 +61,8 @@
   }
 
   function enhance() {
-    for (const time of live.querySelectorAll("time[data-at]")) {
-      const text = new Date(1000 * Number(time.dataset.at)).toLocaleString();
+    for (const time of live.querySelectorAll("time")) {
+      const at = new Date(time.dateTime), text = isNaN(at) ? time.dateTime : at.toLocaleString();
       if (time.textContent !== text) time.textContent = text;
     }
     for (const plot of live.querySelectorAll(".plot")) {

@@ -114,7 +114,7 @@ def test_a_solver_has_its_name_its_facts_its_curves_and_what_changed(tmp_path):
     assert "Report of thorny fishy meerkat" in found
     assert "It learns. It learns: of solutions to 40 problems it never trains on, 25.0 % were right at the s" in found
     assert "60 (1 to 60)" in found
-    assert "2025-10-09 08:53 UTC to 2025-10-09 09:53 UTC" in found
+    assert "2025-10-09T08:53:19Z to 2025-10-09T09:53:20Z" in found
     assert "all weights" in found
     for chart in (
         "Held-out problems solved",
