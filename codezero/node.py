@@ -134,10 +134,8 @@ class Node:
         self._services.start(models.policy, models.turn, stack)
         method = TrainMethod(models.settings["train.method"])
         self._publisher = start_publisher(
-            config, tokens, models.policy, method, place.peer_id, self._folder, console, stack
+            config, tokens, models.policy, method, place.peer_id, self._folder, console, self._note_push, stack
         )
-        if self._publisher is not None:
-            self._publisher.watch(self._note_push)
         self._trackers = parts.trackers(config, self._last.number if self._last else 0)
 
     def _make_solver(self, models: Models, peer_id: str) -> PolicySolver:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -26,9 +27,11 @@ def start_publisher(
     peer_id: str,
     folder: Path,
     console: Console,
+    tell: Callable[[str, str], None],
     stack: ExitStack,
 ) -> Publisher | None:
-    """Starts a publisher that works in the node's state `folder` until `stack` is closed; None if pushing is off.
+    """Starts a publisher that works in the node's state `folder` until `stack` is closed, and tells the last push and
+    its trouble, as `Publisher` does; None if pushing is off.
 
     Raises StateError: the folder cannot be written.
     """
@@ -38,7 +41,8 @@ def start_publisher(
     about = facts(config.model.name, method, peer_id)
     with told_as(StateError, f"cannot write to {folder / 'push'}", "give another state_dir"):
         packer = Packer(policy, about, folder / "push")
-    publisher = Publisher(push, Hub(tokens.push, push.endpoint, private=push.private), packer, folder / "pushed.json")
+    hub = Hub(tokens.push, push.endpoint, private=push.private)
+    publisher = Publisher(push, hub, packer, folder / "pushed.json", tell)
     often = [f"{push.every_hours:g} hours"] * (push.every_hours > 0)
     often += [f"{push.every_rounds} rounds"] * (push.every_rounds > 0)
     last = f"; last {publisher.last}" if publisher.last else ""

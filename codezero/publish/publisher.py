@@ -70,11 +70,14 @@ class Publisher:
         hub: Hub,
         packer: Packer,
         notes: Path,
+        tell: Callable[[str, str], None],
         *,
         clock: Callable[[], float] = time.time,
         pause: Callable[[float], None] | None = None,
     ) -> None:
-        """`notes` is the file with the last push; `pause` replaces the wait between attempts in tests."""
+        """`notes` is the file with the last push. `tell` is called with `last` and the reason why the last push failed
+        (empty if it succeeded, partly untrusted text), now and whenever they change. `pause` replaces the wait between
+        attempts in tests."""
         self._config, self._hub, self._packer, self._notes, self._clock = config, hub, packer, notes, clock
         self._worker = Worker("push", self._work)
         self._pause = pause or self._worker.pause
@@ -88,19 +91,13 @@ class Publisher:
         self._paused_s = 0.0, 0.0  # from when and until when nothing is tried
         self._is_refused = False
         self._warned: set[str] = set()
-        self._tell: Callable[[str, str], None] = lambda last, trouble: None
-        self.trouble = ""
-        """The reason why the last push failed; empty if it succeeded. Partly untrusted text."""
+        self._tell = tell
         self.last = "" if self._pushed is None else f"round {self._pushed.round}: {self._pushed.url}"
         """The round and URL of the last push; empty before the first."""
+        tell(self.last, "")
 
     def start(self) -> None:
         self._worker.start()
-
-    def watch(self, tell: Callable[[str, str], None]) -> None:
-        """Calls `tell` with `last` and `trouble` now, and whenever they change."""
-        self._tell = tell
-        tell(self.last, self.trouble)
 
     def note(self, report: RoundReport) -> None:
         """Adds a finished round's report, for the card."""
@@ -218,8 +215,8 @@ class Publisher:
             at_s=self._clock(),
             url=answer.url,
         )
-        self.trouble, self.last = "", f"round {report.round}: {answer.url}"
-        self._tell(self.last, self.trouble)
+        self.last = f"round {report.round}: {answer.url}"
+        self._tell(self.last, "")
         logger.info("round %d pushed: %s", report.round, answer.url)
         try:
             replace_file(self._notes, msgspec.json.encode(self._pushed) + b"\n")
@@ -231,8 +228,7 @@ class Publisher:
 
     def _warn(self, kind: str, text: str) -> None:
         """Notes a problem; logs each kind as a warning the first time, as information afterwards."""
-        self.trouble = text
-        self._tell(self.last, self.trouble)
+        self._tell(self.last, text)
         level = logging.INFO if kind in self._warned else logging.WARNING
         self._warned.add(kind)
         logger.log(level, "%s", text)

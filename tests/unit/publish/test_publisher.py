@@ -80,12 +80,21 @@ class Rig:
         self.packer = Packer(facts("org/tiny", TrainMethod.full, "QmPeer"), *troubles)
         self.notes, self.folder = tmp_path / "pushed.json", tmp_path
         self.config = PushConfig(enabled=True, **config)
+        self.told = []
         self.publisher = self.made()
 
     def made(self):
-        made = Publisher(self.config, self.uploads, self.packer, self.notes, clock=self.clock, pause=self.pause)
+        about = (self.config, self.uploads, self.packer, self.notes, self.tell)
+        made = Publisher(*about, clock=self.clock, pause=self.pause)
         made.start()
         return made
+
+    def tell(self, last, trouble):
+        self.told.append((last, trouble))
+
+    @property
+    def trouble(self):
+        return self.told[-1][1]
 
     def pause(self, seconds):
         self.pauses.append(seconds)
@@ -134,7 +143,7 @@ def test_the_first_round_that_changed_the_model_is_pushed_at_once(rig):
         swarm.play(number, policy_version)
     assert swarm.uploads.messages == ["Round 3, policy version 1"]
     assert swarm.publisher.last == "round 3: https://hub/commit/1"
-    assert swarm.publisher.trouble == ""
+    assert swarm.trouble == ""
 
 
 def test_only_the_best_is_pushed_from_where_it_is_kept_where_that_is_asked_for(rig, tmp_path):
@@ -173,7 +182,7 @@ def test_a_best_checkpoint_that_a_stop_kept_from_being_pushed_is_pushed_after_th
     monkeypatch.setattr(build, "Hub", lambda *_, **__: uploads)
     push = PushConfig(enabled=True, checkpoint=PushedCheckpoint.best)
     tokens = HubTokens(push="hf_x", download=None)
-    about = (trainee.policy, trainee.method, "QmPeer", trainee.folder, Console())
+    about = (trainee.policy, trainee.method, "QmPeer", trainee.folder, Console(), lambda *_: None)
     with ExitStack() as stack:
         build.start_publisher(NodeConfig(push=push), tokens, *about, stack)
         wait_until(lambda: uploads.messages)
@@ -282,14 +291,14 @@ def test_a_hub_that_limits_us_is_asked_again_when_it_says(rig, caplog):
     assert 120 <= pause <= 125
     assert swarm.packer.packed == ["round-1"]  # the same files, whose large ones are on the hub already
     assert swarm.pushed == [1, 1]
-    assert swarm.publisher.trouble == ""
+    assert swarm.trouble == ""
     assert "the hub is busy or limits us, HTTP 429; tried again in 2 minutes" in caplog.text
 
 
 def test_who_watches_is_told_at_once_and_of_every_change(rig):
-    swarm, told = rig(BUSY), []
-    swarm.publisher.watch(lambda last, trouble: told.append((last, trouble[:40])))
+    swarm = rig(BUSY)
     swarm.play(1)
+    told = [(last, trouble[:40]) for last, trouble in swarm.told]
     assert told[0] == ("", "")
     assert told[1] == ("", "push: the hub is busy or limits us, HTTP")
     assert told[2][0].startswith("round 1: ")
@@ -310,14 +319,14 @@ def test_pauses_double_up_to_an_hour_and_then_a_newer_round_has_its_turn(rig, ca
     assert [round(pause / 60, 1) for pause in swarm.pauses] == [
         pytest.approx(expected, rel=0.26) for expected in (1, 2, 4, 8, 16)
     ]
-    assert "the hub cannot be reached or used now, no answer (Connection refused)" in swarm.publisher.trouble
+    assert "the hub cannot be reached or used now, no answer (Connection refused)" in swarm.trouble
     assert len(caplog.records) == 1
     swarm.play(2)
     assert swarm.pushed == [1] * ATTEMPTS
     swarm.now += 1.3 * HOUR
     swarm.play(3)
     assert swarm.pushed[ATTEMPTS:] == [3]
-    assert swarm.publisher.trouble == ""
+    assert swarm.trouble == ""
 
 
 @pytest.mark.parametrize("status", [401, 403])
@@ -330,13 +339,13 @@ def test_a_refused_token_is_told_once_and_used_no_more(rig, caplog, status):
     assert swarm.pushed == [1]
     (record,) = caplog.records
     assert f"refuses the token for alice/tiny, HTTP {status} (no rights)" in record.getMessage()
-    assert "https://huggingface.co/settings/tokens" in swarm.publisher.trouble
+    assert "https://huggingface.co/settings/tokens" in swarm.trouble
 
 
 def test_what_the_hub_does_not_take_is_tried_an_hour_later(rig):
     swarm = rig(UploadResult(repo="alice/tiny", status=400, detail="bad name"), every_rounds=1)
     swarm.play(1)
-    assert swarm.publisher.trouble == "push: the hub does not take it, HTTP 400 (bad name); tried again in 1 hour"
+    assert swarm.trouble == "push: the hub does not take it, HTTP 400 (bad name); tried again in 1 hour"
     swarm.play(2)
     swarm.now += 1.1 * HOUR
     swarm.play(3)
@@ -346,10 +355,10 @@ def test_what_the_hub_does_not_take_is_tried_an_hour_later(rig):
 def test_files_that_cannot_be_written_and_bugs_end_no_training(rig, caplog):
     swarm = rig(troubles=[PublishError("push: no room"), ZeroDivisionError("bug")])
     swarm.play(1)
-    assert swarm.publisher.trouble == "push: no room"
+    assert swarm.trouble == "push: no room"
     swarm.now += 1.1 * HOUR
     swarm.play(2)
-    assert "internal error" in swarm.publisher.trouble
+    assert "internal error" in swarm.trouble
     swarm.now += 1.1 * HOUR
     swarm.play(3)
     assert swarm.pushed == [3]
@@ -389,11 +398,12 @@ def test_a_stop_waits_for_no_upload_and_the_next_start_pushes(rig):
 
 def test_a_stop_ends_a_pause_too(tmp_path, rig):
     swarm = rig()
-    uploads = Uploads(BUSY)
-    waiting = Publisher(swarm.config, uploads, swarm.packer, tmp_path / "other.json", clock=lambda: NOW)
+    uploads, told = Uploads(BUSY), []
+    about = (swarm.config, uploads, swarm.packer, tmp_path / "other.json", lambda *found: told.append(found))
+    waiting = Publisher(*about, clock=lambda: NOW)
     waiting.start()
     offer(waiting, report(1), tmp_path)
-    wait_until(lambda: waiting.trouble)
+    wait_until(lambda: len(told) > 1)
     waiting.stop()
     assert not waiting._worker.is_alive
     assert len(uploads.messages) == 1
@@ -407,7 +417,8 @@ def offer(publisher, found, checkpoint):
 
 def real(trainee, server, hub=None, **config):
     hub = hub or Hub(TOKEN, server.url, private=False, timeout_s=10.0)
-    made = Publisher(PushConfig(enabled=True, **config), hub, trainee.packer(), trainee.folder / "pushed.json")
+    push, notes = PushConfig(enabled=True, **config), trainee.folder / "pushed.json"
+    made = Publisher(push, hub, trainee.packer(), notes, lambda *_: None)
     made.start()
     return made
 
