@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -95,8 +95,7 @@ class Run:
         self._batches = JsonLines(self.log_dir / REPORTS[PROPOSER], BatchReport, most)
         self._cases = JsonLines(self.log_dir / REPORTS[VERIFIER], CasesReport, most)
         self._groups = GroupsIndex(self.log_dir)
-        self._lock, self._making = threading.Lock(), threading.Lock()
-        self._made: dict[str, tuple[Hashable, object]] = {}
+        self._lock = threading.Lock()
 
     def status(self) -> Status | None:
         """Returns the node's present or last status; None if it never noted one."""
@@ -154,13 +153,6 @@ class Run:
     def groups(self) -> list[SeenRound]:
         """Returns a solver's latest rounds with all that was written of them, the newest last."""
         return [found for number in self.rounds_with_groups() if (found := self.groups_of(number)) is not None]
-
-    def made(self, name: str, version: Hashable, make: Callable[[], T]) -> T:
-        """Returns the result of `make`, which is called only if `version` has changed since the last call."""
-        with self._making:
-            if name not in self._made or self._made[name][0] != version:
-                self._made[name] = version, make()
-            return self._made[name][1]  # type: ignore[return-value]
 
 
 def find_runs(folder: Path, most: int | None = None) -> list[Run]:

@@ -71,8 +71,9 @@ def _serve_pages(app: FastAPI, source: WatchedFolders, board: Board | None) -> N
             }
             return _page(request, render(f"{name}.html", {**frame, **values}))
 
+    charts = views.Charts()
     serve("/", "overview", lambda node, page, number: views.overview(node))
-    serve("/charts", "charts", lambda node, page, number: views.charts(node))
+    serve("/charts", "charts", lambda node, page, number: charts.page(node))
     serve("/rounds", "rounds", lambda node, page, number: views.rounds(node, page))
     serve("/rounds/{number}", "round", lambda node, page, number: views.one_round(node, number, page))
     serve("/peers", "peers", lambda node, page, number: views.peers(node, page))

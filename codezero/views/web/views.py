@@ -112,20 +112,26 @@ def overview(node: Run | None) -> dict[str, object]:
     }
 
 
-def charts(node: Run | None) -> dict[str, object]:
-    if node is None:
-        return {}
-    found, status = node.learning(), node.status()
-    passes = found.passes if found is not None else ()
-    size = status.group_size if status is not None else 0
-    reports, batches, cases = node.reports(), node.batches(), node.cases()
-    done = [*reports, *batches, *cases]
-    drawn = node.made(
-        "charts",
-        (len(done), done[-1:], size, passes),
-        lambda: charts_of(node.role, reports, batches, cases, passes, size),
-    )
-    return {"charts": [Markup(chart) for chart in drawn], "num_done": len(done)}
+class Charts:
+    """The charts of each node as they were drawn last, which are drawn again only where its numbers have changed."""
+
+    def __init__(self) -> None:
+        self._drawn: dict[str, tuple[object, list[Markup]]] = {}
+
+    def page(self, node: Run | None) -> dict[str, object]:
+        if node is None:
+            return {}
+        found, status = node.learning(), node.status()
+        passes = found.passes if found is not None else ()
+        size = status.group_size if status is not None else 0
+        reports, batches, cases = node.reports(), node.batches(), node.cases()
+        done = [*reports, *batches, *cases]
+        version = node.folder, len(done), done[-1:], size, passes
+        before, drawn = self._drawn.get(node.key, (None, []))
+        if before != version:
+            drawn = [Markup(one) for one in charts_of(node.role, reports, batches, cases, passes, size)]
+            self._drawn[node.key] = version, drawn
+        return {"charts": drawn, "num_done": len(done)}
 
 
 def rounds(node: Run | None, page: int) -> dict[str, object]:
