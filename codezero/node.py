@@ -13,7 +13,6 @@ import torch
 from codezero.build import CommonParts, run
 from codezero.config import Network, NodeConfig, PeerTasks, TrainMethod
 from codezero.evaluate.build import make_evaluator, start_workers
-from codezero.identity import names
 from codezero.ledger.build import load_key, make_ledger
 from codezero.loop import Stages, run_round
 from codezero.network.selection import SapoSelection
@@ -69,9 +68,7 @@ class Node:
         self._ledger = make_ledger(config, key, self._folder, place.peer_id, console, stack)
         self._services = Services(config, self._ledger, self._folder, place.peer_id, console)
         self._checkpoints = CheckpointStore(self._folder / "checkpoints")
-        self._monitor = RoundMonitor(
-            parts.log_dir, console, self._status, config.rollout.num_generations, names.animal_name
-        )
+        self._monitor = RoundMonitor(parts.log_dir, console, self._status, config.rollout.num_generations)
         sources = make_task_source(config.tasks, config.seed)
         self._rule = ""
 

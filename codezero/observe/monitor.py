@@ -3,10 +3,11 @@ the console, and a summary at the end."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from codezero.identity.names import animal_name
 from codezero.observe import groups_file
 from codezero.observe.groups_file import GroupsFile
 from codezero.observe.report_file import ReportFile
@@ -47,14 +48,11 @@ class RoundMonitor:
     """The implementation of `ports.Observer`. `rounds.jsonl` has exactly one line per finished round, also after
     kills."""
 
-    def __init__(
-        self, log_dir: Path, console: Console, status: StatusFile, num_generations: int, name_of: Callable[[str], str]
-    ) -> None:
-        """`name_of` returns the animal name of a peer id."""
+    def __init__(self, log_dir: Path, console: Console, status: StatusFile, num_generations: int) -> None:
         self._file = ReportFile(log_dir / "rounds.jsonl", "round")
         self._groups_file = GroupsFile(log_dir / groups_file.NAME)
         self._console, self._status = console, status
-        self._num_generations, self._name_of = num_generations, name_of
+        self._num_generations = num_generations
         self._totals = _Totals()
         self._groups: tuple[RoundId, Sequence[ScoredGroup], Sequence[ScoredGroup]] | None = None
 
@@ -80,7 +78,7 @@ class RoundMonitor:
             self._groups = None
         self._totals.add(report)
         self._note(report)
-        self._console.line(round_line(report, self._num_generations, self._name_of))
+        self._console.line(round_line(report, self._num_generations))
 
     def progress(self, stage: str, done: int, total: int) -> None:
         """Shows the progress of a stage, as a `ports.Progress`."""
@@ -109,7 +107,7 @@ class RoundMonitor:
         return "done: " + ", ".join(parts)
 
 
-def round_line(report: RoundReport, num_generations: int, name_of: Callable[[str], str] = str) -> str:
+def round_line(report: RoundReport, num_generations: int) -> str:
     """Returns a round in one line: rewards, update, groups, problems, tokens and time."""
     parts = [f"round {report.round}"]
     if report.reward_mean is not None and report.pass_at_k is not None:
@@ -124,7 +122,7 @@ def round_line(report: RoundReport, num_generations: int, name_of: Callable[[str
         parts.append(f"loss {_signless_zero(report.loss):.4f} grad {report.grad_norm:.2f}")
     proposed = f" ({report.num_proposed_groups} proposed)" if report.num_proposed_groups else ""
     replayed = f" replayed {report.num_replayed_groups}" if report.num_replayed_groups else ""
-    parts.append(f"local {report.num_local_groups}{proposed}{replayed} external {external(report, name_of)}")
+    parts.append(f"local {report.num_local_groups}{proposed}{replayed} external {external(report)}")
     if report.network:
         parts.append(report.network)
     if report.ledger:
@@ -149,15 +147,17 @@ def mixed(share: float) -> str:
     return f"mixed {share:.0%}"
 
 
-def external(report: RoundReport, name_of: Callable[[str], str]) -> str:
-    """Returns how many of the peers' judged groups were trained on, with the names or number of these peers."""
+def external(report: RoundReport) -> str:
+    """Returns how many of the peers' judged groups were trained on, with the animal names or number of these peers."""
     if not report.num_pooled_groups:
         return "0"
     taken = f"{report.num_external_groups} of {report.num_pooled_groups}"
     peers = list(report.external_groups)
     if not peers:
         return taken
-    return f"{taken} from " + (" and ".join(map(name_of, peers)) if len(peers) <= MAX_NAMED else f"{len(peers)} peers")
+    return f"{taken} from " + (
+        " and ".join(map(animal_name, peers)) if len(peers) <= MAX_NAMED else f"{len(peers)} peers"
+    )
 
 
 def _signless_zero(loss: float | None) -> float:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from rich.text import Text
 
 from codezero.evaluate.gain import Direction
-from codezero.identity.names import animal_name
 from codezero.observe.batches import writer_text
 from codezero.observe.monitor import external, mixed
 from codezero.proposals import LEVELS, BatchReport, level_name
@@ -92,7 +91,7 @@ def _swarm(last: RoundReport) -> list[str]:
         safe(last.network) if last.network else "trains alone",
         f"local {last.num_local_groups}{proposed}",
         *([f"replayed {last.num_replayed_groups}"] if last.num_replayed_groups else []),
-        f"external {external(last, animal_name)}",
+        f"external {external(last)}",
         f"dropped {counts(dict(last.dropped)) or 0}",
         *([f"unverified {unverified}"] if (unverified := last.fresh_tests.get("unverified")) else []),
     ]

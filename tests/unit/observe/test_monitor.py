@@ -6,6 +6,7 @@ import os
 import pytest
 
 from codezero.errors import StateError
+from codezero.identity.names import animal_name
 from codezero.observe.monitor import RoundMonitor, round_line
 from codezero.observe.status import StatusFile, new_status
 from codezero.reports import RoundReport
@@ -39,7 +40,7 @@ def report(number, **changes) -> RoundReport:
 def monitor(tmp_path):
     out = io.StringIO()
     status = StatusFile(tmp_path, new_status("solver", tmp_path, tmp_path))
-    return RoundMonitor(tmp_path, Console(out), status, num_generations=4, name_of=ascii), out
+    return RoundMonitor(tmp_path, Console(out), status, num_generations=4), out
 
 
 def rounds_in(tmp_path):
@@ -69,11 +70,11 @@ def test_console_line():
     [
         (
             {"num_external_groups": 2, "num_pooled_groups": 4, "external_groups": {"a": 1, "b": 1}},
-            "| local 2 external 2 of 4 from a and b | dropped",
+            f"| local 2 external 2 of 4 from {animal_name('a')} and {animal_name('b')} | dropped",
         ),
         (
             {"num_external_groups": 1, "num_pooled_groups": 1, "external_groups": {"a": 1}},
-            "| local 2 external 1 of 1 from a | dropped",
+            f"| local 2 external 1 of 1 from {animal_name('a')} | dropped",
         ),
         (
             {"num_external_groups": 3, "num_pooled_groups": 4, "external_groups": {"a": 1, "b": 1, "c": 1}},
