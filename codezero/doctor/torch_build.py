@@ -27,9 +27,8 @@ def check(case: Case) -> Iterator[Finding]:
     if torch is None:
         yield _no_torch(code, complaint)
         return
-    if "missing" in torch or "failed" in torch:
-        found = str(torch.get("missing") or torch.get("failed"))
-        yield error("torch", f"cannot be imported: {found}", "no node can start", _AGAIN)
+    if "failed" in torch:
+        yield error("torch", f"cannot be imported: {torch['failed']}", "no node can start", _AGAIN)
         return
     build = f"for CUDA {torch['cuda']}" if torch["cuda"] else "for the CPU"
     yield ok("torch", f"torch {torch['version']}, {build}; this processor: {torch['cpu']}")
@@ -142,15 +141,15 @@ def _beside_a_node(answer: Mapping[str, Any]) -> Iterator[Finding]:
         "a node runs on this state folder, and has made its own",
         do=f"{checkout.COMMAND} status shows its memory",
     )
-    if "missing" in answer or "failed" in answer:
+    if "failed" in answer:
         yield from plan(answer)
 
 
 def plan(answer: Mapping[str, Any]) -> Iterator[Finding]:
     """Reports the probe's memory plan, or why there is none."""
-    if "missing" in answer or "failed" in answer:
-        found = str(answer.get("missing") or answer.get("failed"))
-        yield error("plan", f"cannot be made: {found}", "no node can start: a package is missing or damaged", _AGAIN)
+    if "failed" in answer:
+        means = "no node can start: a package is missing or damaged"
+        yield error("plan", f"cannot be made: {answer['failed']}", means, _AGAIN)
         return
     if "refused" in answer:
         yield refusal("plan", str(answer["refused"]), "a node stops with this before it loads anything")
