@@ -57,7 +57,9 @@ def page(runs: Sequence[RunFacts], comparison: Comparison | None) -> str:
             comparison=comparison,
             most_moved=MAX_MOVED,
             swarm_chart=Markup(swarm_chart(with_reports)) if len(with_reports) > 1 else "",
-            runs=[(one, _charts(one, f"{one.name}: " if len(runs) > 1 else "")) for one in shown],
+            runs=[
+                (one, list(map(Markup, charts_of_run(one, f"{one.name}: " if len(runs) > 1 else "")))) for one in shown
+            ],
             left_out=len(ordered) - len(shown),
             made=f"Made by {MARK} {__version__} on {utc(time.time())}, on {platform.system()} {platform.machine()} "
             f"with {os.cpu_count()} CPU threads and Python {platform.python_version()}.",
@@ -95,9 +97,9 @@ def sentences(runs: Sequence[RunFacts]) -> list[str]:
     return [f"{name}: {text}" if len(told) > 1 else text for name, text in told]
 
 
-def _charts(one: RunFacts, prefix: str) -> list[Markup]:
-    drawn = charts_of(one.role, one.reports, one.batches, one.cases, one.passes, one.group_size, prefix)
-    return [Markup(chart) for chart in drawn]
+def charts_of_run(one: RunFacts, prefix: str = "") -> list[str]:
+    """Returns the charts of a run, with a prefix to their titles."""
+    return charts_of(one.role, one.reports, one.batches, one.cases, one.passes, one.group_size, prefix)
 
 
 def _policy(style: str) -> str:

@@ -13,9 +13,10 @@ from xml.etree import ElementTree
 
 from codezero.errors import ReportError
 from codezero.runtime.visible import visible
-from codezero.views.charts.runs import pass_chart, proposer_charts, solver_charts, swarm_chart, verifier_charts
-from codezero.views.report.page import MARK, headline, sentences, title
+from codezero.views.charts.runs import pass_chart, swarm_chart
+from codezero.views.report.page import MARK, charts_of_run, headline, sentences, title
 from codezero.views.report.summary import RunFacts
+from codezero.views.runs import PROPOSER, VERIFIER
 
 MAX_CHARTS = 6
 COLUMNS, CELL, PLOT, GAP, MARGIN = 2, 420, 200, 40, 36
@@ -87,12 +88,12 @@ def drawing(figures: Sequence[str], head: Iterable[str] = (), top: float = MARGI
 
 def _charts(runs: Sequence[RunFacts]) -> list[str]:
     solvers = [one for one in runs if one.solves and one.reports]
-    proposers = [one for one in runs if one.proposer and one.batches]
     if len(solvers) == 1:
-        (one,) = solvers
-        return solver_charts(one.reports, one.group_size, one.passes)[:MAX_CHARTS]
-    cases = [chart for one in runs for chart in verifier_charts(one.cases, one.passes, f"{one.name}: ") if one.cases]
-    levels = [chart for one in proposers for chart in proposer_charts(one.batches, f"{one.name}: ")]
+        return charts_of_run(solvers[0])[:MAX_CHARTS]
+    levels, cases = (
+        [chart for one in runs if one.role == role for chart in charts_of_run(one, f"{one.name}: ")]
+        for role in (PROPOSER, VERIFIER)
+    )
     if not solvers:
         return [*levels, *cases][:MAX_CHARTS]
     charts = [swarm_chart({one.name: one.reports for one in solvers})]

@@ -16,7 +16,7 @@ from codezero.runtime.amounts import span, utc
 from codezero.runtime.state import best_round
 from codezero.types import SOLO_PEER_ID
 from codezero.views.report.examples import Examples, find_examples
-from codezero.views.runs import PROPOSER, SOLVER, Run
+from codezero.views.runs import SOLVER, Run
 
 MAX_PEERS = 20
 DROPPED = {
@@ -72,10 +72,6 @@ class RunFacts:
     def passes(self) -> Sequence[Pass]:
         """The passes of a solver's probes."""
         return self.learning.passes if self.learning is not None else ()
-
-    @property
-    def proposer(self) -> bool:
-        return self.role == PROPOSER
 
     @property
     def solves(self) -> bool:
