@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from codezero.evaluate.intervals import central, resampled_means
+from codezero.evaluate.intervals import bootstrap
 
 MIN_EACH = 10
 """The least number of pairs; with fewer the percentile bootstrap's intervals are too narrow to be believed."""
@@ -15,18 +13,11 @@ MIN_EACH = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeanChange:
-    """The means before and after, with the interval of the difference; no interval if there are too few values."""
+    """The mean after less the mean before, with its interval; no interval if there are too few values."""
 
-    before: float
-    after: float
-    count: int
-    """The number of pairs."""
+    difference: float
     low: float | None
     high: float | None
-
-    @property
-    def difference(self) -> float:
-        return self.after - self.before
 
     @property
     def verdict(self) -> str:
@@ -38,15 +29,13 @@ class MeanChange:
         return "fell" if self.high < 0 else "no clear change"
 
 
-def paired(before: Sequence[float], after: Sequence[float]) -> MeanChange | None:
-    """Returns the change over pairs, which are resampled as pairs; None without any."""
-    if not before:
-        return None
-    first, last = np.asarray(before, dtype=float), np.asarray(after, dtype=float)
-    low = high = None
-    if len(first) >= MIN_EACH:
-        low, high = central(resampled_means(last - first, np.random.default_rng(0)))
-    return MeanChange(before=float(first.mean()), after=float(last.mean()), count=len(first), low=low, high=high)
+def paired(before: Sequence[float], after: Sequence[float]) -> MeanChange:
+    """Returns the change over one or more pairs, which are resampled as pairs."""
+    found = bootstrap([last - first for first, last in zip(before, after, strict=True)])
+    has_enough = len(before) >= MIN_EACH
+    return MeanChange(
+        difference=found.value, low=found.low if has_enough else None, high=found.high if has_enough else None
+    )
 
 
 def interval(change: MeanChange) -> str:

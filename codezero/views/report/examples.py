@@ -74,7 +74,7 @@ def find_examples(rounds: Sequence[SeenRound]) -> Examples | None:
         rose=sum(rise > SAME for rise in rises),
         fell=sum(rise < -SAME for rise in rises),
         same=sum(abs(rise) <= SAME for rise in rises),
-        change=paired(firsts, lasts),
+        change=paired(firsts, lasts) if again else None,
         shown=shown,
     )
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from codezero.errors import ReportError
+from codezero.evaluate.intervals import bootstrap
 from codezero.evaluate.metrics import Estimate, pass_at_k
-from codezero.evaluate.solved import metrics
 from codezero.views.report.change import MeanChange, paired
 from codezero.views.runs import JsonLines
 
@@ -35,11 +35,6 @@ class Measured:
     outcomes: Mapping[str, Sequence[bool]]
     """Lists of the outcomes of a problem's solutions, True for a pass, by problem."""
     questions: Mapping[str, str]
-
-    def metrics(self, k: int) -> dict[str, Estimate]:
-        """Returns pass@1, pass@k and the share of right solutions, each with its interval over problems."""
-        rows = [{"group": group, "passed": passed} for group, found in self.outcomes.items() for passed in found]
-        return metrics(rows, [k])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +62,8 @@ class Comparison:
     only_before: int
     only_after: int
     rows: list[MeasuredRow]
-    gained: list[Moved] = field(default_factory=list)
-    lost: list[Moved] = field(default_factory=list)
+    gained: list[Moved]
+    lost: list[Moved]
     settings: list[tuple[str, str, str]]
     """The settings, as (name, before, after)."""
     unlike: list[str]
@@ -103,16 +98,13 @@ def compare(before: Measured, after: Measured) -> Comparison:
     both = sorted(before.outcomes.keys() & after.outcomes.keys())
     if not both:
         raise ReportError("--before and --after have no problem in common: measure both on the same problems")
-    old, new = _only(before, both), _only(after, both)
-    k = min(len(passed) for one in (old, new) for passed in one.outcomes.values())
-    old_metrics, new_metrics = old.metrics(k), new.metrics(k)
+    k = min(len(one.outcomes[problem]) for one in (before, after) for problem in both)
     rows = []
     for at in sorted({1, k}):
-        change = paired(_by_problem(old, both, at), _by_problem(new, both, at))
-        assert change is not None
-        name = f"pass@{at}"
-        rows.append(MeasuredRow(name=name, before=old_metrics[name], after=new_metrics[name], change=change))
-    moved = [_moved(problem, old, new) for problem in both]
+        first, last = _by_problem(before, both, at), _by_problem(after, both, at)
+        row = MeasuredRow(name=f"pass@{at}", before=bootstrap(first), after=bootstrap(last), change=paired(first, last))
+        rows.append(row)
+    moved = [_moved(problem, before, after) for problem in both]
     settings = _both_settings(before, after)
     return Comparison(
         problems=len(both),
@@ -124,11 +116,6 @@ def compare(before: Measured, after: Measured) -> Comparison:
         settings=settings,
         unlike=[name for name, one, other in settings if one != other and name not in OF_THE_MODEL],
     )
-
-
-def _only(one: Measured, problems: Sequence[str]) -> Measured:
-    outcomes = {problem: one.outcomes[problem] for problem in problems}
-    return Measured(settings=one.settings, outcomes=outcomes, questions=one.questions)
 
 
 def _by_problem(one: Measured, problems: Sequence[str], k: int) -> list[float]:

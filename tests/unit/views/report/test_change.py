@@ -10,7 +10,6 @@ def test_pairs_are_drawn_as_pairs():
     assert found.low == pytest.approx(0.1)
     assert found.high == pytest.approx(0.1)
     assert interval(found) == "+0.10 [+0.10, +0.10]"
-    assert paired([], []) is None
     assert paired([0.0], [1.0]).verdict == "too few to tell"
 
 

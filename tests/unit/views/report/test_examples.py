@@ -1,3 +1,5 @@
+import pytest
+
 from codezero.observe.groups_file import SeenRound
 from codezero.views.report.examples import find_examples
 from codezero.views.runs import JsonLines
@@ -23,7 +25,7 @@ def test_a_task_that_came_again_is_shown_first_and_last(tmp_path):
     )
     assert (found.first_round, found.last_round) == (1, 10)
     assert (found.rose, found.fell, found.same) == (1, 1, 1)
-    assert found.change.difference == ((0.6 - 0.1) + (0.5 - 1.0) + 0.0) / 3
+    assert found.change.difference == pytest.approx(((0.6 - 0.1) + (0.5 - 1.0) + 0.0) / 3)
     assert found.change.low is None  # three tasks are too few for an interval
     (example,) = found.shown
     assert example.task.question == "A"
