@@ -1,63 +1,48 @@
-"""Records of the batches of a node that is no solver: one line of JSON each, a line on the console, a summary."""
+"""Records of finished batches, or rounds: one line of JSON each, a line on the console, a summary; and the texts of a
+proposer's."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
-from codezero.observe.monitor import time_spent
 from codezero.observe.report_file import ReportFile
 from codezero.observe.status import StatusFile
 from codezero.proposals import BatchReport, WriterReport, level_name
+from codezero.reports import CasesReport, RoundReport
 from codezero.runtime.amounts import brief
 from codezero.runtime.console import Console
 
-
-class Batch(Protocol):
-    """A finished batch of any role."""
-
-    @property
-    def batch(self) -> int: ...
-
-    @property
-    def seconds(self) -> Mapping[str, float]: ...
-
-
-R = TypeVar("R", bound=Batch)
-R_contra = TypeVar("R_contra", bound=Batch, contravariant=True)
-
-
-class Totals(Protocol[R_contra]):
-    """Sums over the batches of a run, so that it need not remember them."""
-
-    def add(self, report: R_contra) -> None: ...
-
-    def text(self) -> str:
-        """Returns what the batches add up to, in a few words."""
+R = TypeVar("R", RoundReport, BatchReport, CasesReport)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchKind(Generic[R]):
-    """The batches of one role: their file, and their texts."""
+    """The batches of one role, or its rounds: their file, and their texts."""
 
     file: str
     """The name of the file in the folder of logs."""
     line: Callable[[R], str]
     """A function that returns a batch in one line."""
-    totals: Callable[[], Totals[R]]
-    """A function that returns sums over no batches yet."""
+    sums: Callable[[R], Mapping[str, float]]
+    """A function that returns the numbers of a batch that the summary adds up, so that no run remembers its batches."""
+    summary: Callable[[Mapping[str, float]], str]
+    """A function that returns these sums over one or more batches in a few words."""
+    noun: str = "batch"
+    """What one of them is called, which is also the field with its number."""
 
 
 class BatchMonitor(Generic[R]):
-    """Shows and stores finished batches, like RoundMonitor."""
+    """Shows and stores finished batches: exactly one line each in their file, also after kills."""
 
     def __init__(self, kind: BatchKind[R], log_dir: Path, console: Console, status: StatusFile) -> None:
-        self._kind, self._file = kind, ReportFile(log_dir / kind.file, "batch")
+        self._kind: BatchKind[R] = kind
+        self._file = ReportFile(log_dir / kind.file, kind.noun)
         self._console, self._status = console, status
-        self._totals = kind.totals()
-        self._num_batches, self._seconds = 0, 0.0
+        self._num_done, self._seconds = 0, 0.0
+        self._sums: dict[str, float] = {}
 
     def resume(self, last: R | None) -> None:
         """Continues the file after the last saved batch; None starts a new one."""
@@ -66,10 +51,12 @@ class BatchMonitor(Generic[R]):
             self._status.took(last.seconds)
 
     def report(self, report: R) -> None:
+        """Shows and stores a finished batch. Raises StateError if its report cannot be written."""
         self._file.append(report)
-        self._totals.add(report)
-        self._num_batches += 1
+        self._num_done += 1
         self._seconds += sum(report.seconds.values())
+        for name, value in self._kind.sums(report).items():
+            self._sums[name] = self._sums.get(name, 0) + value
         self._status.took(report.seconds)
         self._console.line(self._kind.line(report))
 
@@ -80,10 +67,17 @@ class BatchMonitor(Generic[R]):
 
     def summary(self) -> str:
         """Returns a summary of this run's batches in one line."""
-        if not self._num_batches:
-            return "stopped before a batch was finished; nothing was lost"
-        many = "es" * (self._num_batches > 1)
-        return f"done: {self._num_batches} batch{many} in {brief(self._seconds)}, {self._totals.text()}"
+        noun = self._kind.noun
+        if not self._num_done:
+            return f"stopped before a {noun} was finished; nothing was lost"
+        many = ("es" if noun == "batch" else "s") * (self._num_done > 1)
+        return f"done: {self._num_done} {noun}{many} in {brief(self._seconds)}, {self._kind.summary(self._sums)}"
+
+
+def time_spent(seconds: Mapping[str, float]) -> str:
+    """Returns the total and the stages of at least 0.5 s, such as `8s: solve 6 train 2`."""
+    stages = "".join(f" {name} {spent:.0f}" for name, spent in seconds.items() if spent >= 0.5)
+    return brief(sum(seconds.values())) + (f":{stages}" if stages else "")
 
 
 def batch_line(report: BatchReport) -> str:
@@ -133,25 +127,19 @@ def writer_total(parts: Iterable[WriterReport | None]) -> WriterReport | None:
     return WriterReport(**sums | {"batch": 0}) if known else None
 
 
-@dataclass(slots=True)
-class _Proposed:
-    """Sums over a proposer's batches."""
-
-    written: int = 0
-    valid: int = 0
-    judged: int = 0
-    writer: WriterReport | None = None
-
-    def add(self, report: BatchReport) -> None:
-        self.written += report.num_written
-        self.valid += report.num_valid
-        self.judged += report.num_judged
-        self.writer = writer_total([self.writer, report.writer])
-
-    def text(self) -> str:
-        cases = f"; cases {writer_text(self.writer)}" if self.writer is not None else ""
-        return f"{self.valid} of {self.written} problems valid, {self.judged} judged by solvers{cases}"
+def _sums(report: BatchReport) -> dict[str, float]:
+    sums = {"written": report.num_written, "valid": report.num_valid, "judged": report.num_judged}
+    return {**sums, **(asdict(report.writer) if report.writer is not None else {})}
 
 
-PROPOSED = BatchKind(file="proposals.jsonl", line=batch_line, totals=_Proposed)
+def _summary(sums: Mapping[str, float]) -> str:
+    found = f"{sums['valid']} of {sums['written']} problems valid, {sums['judged']} judged by solvers"
+    names = [field.name for field in fields(WriterReport) if field.name in sums]
+    if not names:
+        return found
+    writer = WriterReport(**{name: int(sums[name]) for name in names} | {"batch": 0})
+    return f"{found}; cases {writer_text(writer)}"
+
+
+PROPOSED = BatchKind(file="proposals.jsonl", line=batch_line, sums=_sums, summary=_summary)
 """A proposer's batches."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 
-from codezero.observe.batches import BatchKind
-from codezero.observe.monitor import time_spent
+from codezero.observe.batches import BatchKind, time_spent
 from codezero.reports import CasesReport, SolverReport
 
 
@@ -46,28 +45,18 @@ def share(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.0%}"
 
 
-@dataclass(slots=True)
-class _Written:
-    """Sums over a test writer's batches, in answers."""
-
-    answers: int = 0
-    judged: int = 0
-    valid: float = 0.0
-    right: float = 0.0
-
-    def add(self, report: CasesReport) -> None:
-        judged = report.num_answers - report.num_masked
-        self.answers += report.num_answers
-        self.judged += judged
-        self.valid += judged * (report.valid or 0.0)
-        self.right += judged * (report.right or 0.0)
-
-    def text(self) -> str:
-        shares = "none judged"
-        if self.judged:
-            shares = f"{self.valid / self.judged:.0%} valid, {self.right / self.judged:.0%} with the right diagnosis"
-        return f"{self.answers} answers of test cases, {shares}"
+def _sums(report: CasesReport) -> dict[str, float]:
+    judged = report.num_answers - report.num_masked
+    valid, right = judged * (report.valid or 0.0), judged * (report.right or 0.0)
+    return {"answers": report.num_answers, "judged": judged, "valid": valid, "right": right}
 
 
-CASES = BatchKind(file="cases.jsonl", line=cases_line, totals=_Written)
+def _summary(sums: Mapping[str, float]) -> str:
+    judged, shares = sums["judged"], "none judged"
+    if judged:
+        shares = f"{sums['valid'] / judged:.0%} valid, {sums['right'] / judged:.0%} with the right diagnosis"
+    return f"{sums['answers']} answers of test cases, {shares}"
+
+
+CASES = BatchKind(file="cases.jsonl", line=cases_line, sums=_sums, summary=_summary)
 """A test writer's batches."""

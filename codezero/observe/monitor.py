@@ -4,16 +4,15 @@ the console, and a summary at the end."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from codezero.identity.names import animal_name
 from codezero.observe import groups_file
+from codezero.observe.batches import BatchKind, BatchMonitor, time_spent
 from codezero.observe.groups_file import GroupsFile
-from codezero.observe.report_file import ReportFile
 from codezero.observe.status import StatusFile
 from codezero.reports import RoundReport
-from codezero.runtime.amounts import brief
 from codezero.runtime.console import Console
 from codezero.types import RoundId, ScoredGroup
 
@@ -21,44 +20,24 @@ MAX_NAMED = 2
 """The most peers that a round's line names."""
 
 
-@dataclass(slots=True, kw_only=True)
-class _Totals:
-    """Sums over the rounds of this run, for its summary."""
-
-    rounds: int = 0
-    seconds: float = 0.0
-    updates: int = 0
-    scored: int = 0
-    reward: float = 0.0
-    passed: float = 0.0
-    external: int = 0
-
-    def add(self, report: RoundReport) -> None:
-        self.rounds += 1
-        self.seconds += sum(report.seconds.values())
-        self.updates += report.skipped is None
-        self.external += report.num_external_groups
-        if report.reward_mean is not None and report.pass_at_k is not None:
-            self.scored += 1
-            self.reward += report.reward_mean
-            self.passed += report.pass_at_k
-
-
-class RoundMonitor:
-    """The implementation of `ports.Observer`. `rounds.jsonl` has exactly one line per finished round, also after
-    kills."""
+class RoundMonitor(BatchMonitor[RoundReport]):
+    """The implementation of `ports.Observer`."""
 
     def __init__(self, log_dir: Path, console: Console, status: StatusFile, num_generations: int) -> None:
-        self._file = ReportFile(log_dir / "rounds.jsonl", "round")
+        kind = BatchKind(
+            file="rounds.jsonl",
+            line=partial(round_line, num_generations=num_generations),
+            sums=_sums,
+            summary=partial(_summary, num_generations=num_generations),
+            noun="round",
+        )
+        super().__init__(kind, log_dir, console, status)
         self._groups_file = GroupsFile(log_dir / groups_file.NAME)
-        self._console, self._status = console, status
-        self._num_generations = num_generations
-        self._totals = _Totals()
         self._groups: tuple[RoundId, Sequence[ScoredGroup], Sequence[ScoredGroup]] | None = None
 
     def resume(self, last: RoundReport | None) -> None:
         """Continues the files after the last saved round; None starts new ones."""
-        self._file.resume(last)
+        super().resume(last)
         if last is None:
             self._groups_file.begin()
         else:
@@ -71,40 +50,34 @@ class RoundMonitor:
         self._groups = round_id, scored, chosen
 
     def report(self, report: RoundReport) -> None:
-        """Shows and stores a finished round. Raises StateError if its report cannot be written."""
-        self._file.append(report)
+        super().report(report)
         if self._groups is not None:
             self._groups_file.append(*self._groups)
             self._groups = None
-        self._totals.add(report)
         self._note(report)
-        self._console.line(round_line(report, self._num_generations))
-
-    def progress(self, stage: str, done: int, total: int) -> None:
-        """Shows the progress of a stage, as a `ports.Progress`."""
-        self._console.progress(stage, done, total)
-        self._status.progress(stage, done, total)
 
     def _note(self, report: RoundReport) -> None:
-        self._status.took(report.seconds)
         self._status.update(
             policy_version=report.policy_version, network=report.network, ledger=report.ledger, round=report.round
         )
 
-    def summary(self) -> str:
-        """Returns a summary of this run's rounds in one line."""
-        totals = self._totals
-        if not totals.rounds:
-            return "stopped before a round was finished; nothing was lost"
-        rounds = f"{totals.rounds} round{'s' * (totals.rounds > 1)}"
-        parts = [f"{rounds} in {brief(totals.seconds)}, {totals.updates} with an update"]
-        if totals.scored:
-            parts.append(f"mean reward {totals.reward / totals.scored:+.2f} (higher is better)")
-            passed = totals.passed / totals.scored
-            parts.append(f"pass@{self._num_generations} {passed:.2f} as predicted by the evaluator")
-        if totals.external:
-            parts.append(f"{totals.external / totals.rounds:.1f} external groups a round")
-        return "done: " + ", ".join(parts)
+
+def _sums(report: RoundReport) -> dict[str, float]:
+    sums = {"rounds": 1, "updates": int(report.skipped is None), "external": report.num_external_groups}
+    if report.reward_mean is None or report.pass_at_k is None:
+        return {**sums, "scored": 0}
+    return {**sums, "scored": 1, "reward": report.reward_mean, "passed": report.pass_at_k}
+
+
+def _summary(sums: Mapping[str, float], num_generations: int) -> str:
+    parts = [f"{sums['updates']} with an update"]
+    if sums["scored"]:
+        parts.append(f"mean reward {sums['reward'] / sums['scored']:+.2f} (higher is better)")
+        passed = sums["passed"] / sums["scored"]
+        parts.append(f"pass@{num_generations} {passed:.2f} as predicted by the evaluator")
+    if sums["external"]:
+        parts.append(f"{sums['external'] / sums['rounds']:.1f} external groups a round")
+    return ", ".join(parts)
 
 
 def round_line(report: RoundReport, num_generations: int) -> str:
@@ -162,9 +135,3 @@ def external(report: RoundReport) -> str:
 
 def _signless_zero(loss: float | None) -> float:
     return round(loss or 0.0, 4) + 0.0
-
-
-def time_spent(seconds: Mapping[str, float]) -> str:
-    """Returns the total and the stages of at least 0.5 s, such as `8s: solve 6 train 2`."""
-    stages = "".join(f" {name} {spent:.0f}" for name, spent in seconds.items() if spent >= 0.5)
-    return brief(sum(seconds.values())) + (f":{stages}" if stages else "")

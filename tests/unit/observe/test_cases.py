@@ -1,10 +1,14 @@
 """A test writer's batches in words and as metrics."""
 
+import io
 import json
 
+from codezero.observe.batches import BatchMonitor
 from codezero.observe.cases import CASES, cases_line
+from codezero.observe.status import StatusFile, new_status
 from codezero.observe.trackers.metrics import cases_metrics
 from codezero.reports import CasesReport, SolverReport
+from codezero.runtime.console import Console
 
 
 def report(batch=1, **changed):
@@ -58,13 +62,15 @@ def test_a_batch_in_which_nothing_could_be_judged_says_so():
     )
 
 
-def test_the_totals_weigh_batches_by_their_judged_answers():
-    totals = CASES.totals()
-    totals.add(report(1, num_masked=16, **NOTHING))
-    assert totals.text() == "16 answers of test cases, none judged"
-    totals.add(report(2, num_masked=8, valid=1.0, right=0.5))
-    totals.add(report(3, valid=0.25, right=0.125))
-    assert totals.text() == "48 answers of test cases, 50% valid, 25% with the right diagnosis"
+def test_the_summary_weighs_batches_by_their_judged_answers(tmp_path):
+    status = StatusFile(tmp_path, new_status("verifier", tmp_path, tmp_path))
+    monitor = BatchMonitor(CASES, tmp_path, Console(io.StringIO()), status)
+    monitor.report(report(1, num_masked=16, **NOTHING))
+    assert monitor.summary() == "done: 1 batch in 1m33s, 16 answers of test cases, none judged"
+    monitor.report(report(2, num_masked=8, valid=1.0, right=0.5))
+    monitor.report(report(3, valid=0.25, right=0.125))
+    told = "48 answers of test cases, 50% valid, 25% with the right diagnosis"
+    assert monitor.summary() == f"done: 3 batches in 4m39s, {told}"
 
 
 def test_metrics_have_what_there_is_and_leave_out_the_rest():
