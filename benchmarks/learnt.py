@@ -13,7 +13,7 @@ from benchmarks.tables import against, markdown
 from codezero.evaluate.intervals import bootstrap
 from codezero.evaluate.metrics import Estimate, pass_at_k
 from codezero.observe.probes import percent, points
-from codezero.views.charts import line_chart
+from codezero.views.charts.figure import line_chart
 from codezero.views.charts.scale import running_mean
 from codezero.views.report.picture import drawing
 

@@ -22,12 +22,11 @@ MAX_ID = 200
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
-    """The origin of a group, and whether it was trained on."""
+    """The origin of a group."""
 
     peer_id: str
     model_id: str
     external: bool
-    trained: bool
 
 
 class _Line(msgspec.Struct, frozen=True):

@@ -56,14 +56,9 @@ class Feed:
 
 def watched(run: Run) -> Callable[[], Snapshot]:
     """Returns a function that makes snapshots of a run of any process, from its files."""
-    log = log_of(run)
+    log = Log(run.log_dir / log_name(run.role))
     feed = Feed(run, run.status, log.messages)
     return lambda: feed.snapshot(run.pid())
-
-
-def log_of(run: Run) -> Log:
-    """Returns the log of a run."""
-    return Log(run.log_dir / log_name(run.role))
 
 
 class Log:

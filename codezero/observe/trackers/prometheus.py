@@ -13,8 +13,6 @@ from prometheus_client.registry import Collector
 
 from codezero.observe.trackers.metrics import Metric
 
-MAX_LABELS = 64
-"""Most values of one label; further ones are counted as `other`."""
 AT = "codezero_last_report_timestamp_seconds"
 
 
@@ -54,10 +52,6 @@ class Prometheus(Collector):
         self._thread.join()
 
     def _add(self, metric: Metric) -> None:
-        if metric.label is not None:
-            name, word = metric.label
-            words = [label for family, label in self._totals if family == metric.family]
-            metric = replace(metric, label=(name, word if word in words or len(words) < MAX_LABELS else "other"))
         key = metric.family, metric.label[1] if metric.label is not None else ""
         before = self._totals[key].value if key in self._totals else 0.0
         self._totals[key] = replace(metric, value=before + metric.value)

@@ -3,17 +3,11 @@
 Each is a `<figure>` that says what it shows to people who see no colours (dashes, hatching, direct names), to screen
 readers (title, description, a table of values) and without any script. They need `STYLE` on the page once; without it
 they are drawn in their light colours. Two charts of one page need different titles.
-
-    from codezero.views.charts import STYLE, line_chart, sparkline, stacked_bars
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from codezero.views.charts.figure import line_chart, sparkline, stacked_bars
-
 STYLE = Path(__file__).with_name("charts.css").read_text(encoding="utf-8")
 """The style sheet of the charts: light or dark, as the reader prefers."""
-
-__all__ = ["STYLE", "line_chart", "sparkline", "stacked_bars"]

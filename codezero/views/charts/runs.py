@@ -18,8 +18,6 @@ SMOOTH_FROM = 20
 SMOOTH_LEAST = 5
 MAX_PARTS = 8
 """The most parts of a stacked chart; the last one is the sum of the smallest."""
-MAX_NAMES = 1000
-"""The most different names of parts that are counted; more come from a damaged file."""
 OTHER = "other"
 SHARE = {"low": 0, "high": 1}
 """The range of a chart of shares."""
@@ -308,8 +306,7 @@ def parts(mappings: Iterable[Mapping[str, float]], most: int = MAX_PARTS) -> dic
     sums: Counter[str] = Counter()
     for row in rows:
         for name, value in row.items():
-            if name in sums or len(sums) < MAX_NAMES:
-                sums[name] += abs(value)  # type: ignore[assignment]
+            sums[name] += abs(value)  # type: ignore[assignment]
     kept = list(sums) if len(sums) <= most else [name for name, _ in sums.most_common(most - 1) if name != OTHER]
     columns: dict[str, list[float | None]] = {
         name: [row.get(name, 0.0) if row else None for row in rows] for name in kept

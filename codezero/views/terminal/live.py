@@ -97,8 +97,7 @@ class View:
 
     def wait(self) -> None:
         """Waits until the view has been left."""
-        while not self._left.wait(3600):
-            pass
+        self._left.wait()
 
     def _run(self) -> None:
         try:

@@ -14,10 +14,8 @@ from codezero.views.web import views
 from codezero.views.web.peers import peers_seen
 from codezero.views.web.solutions import GROUPS_A_PAGE, shown
 from codezero.views.web.source import WatchedFolders
-from codezero.views.web.views import Board
+from codezero.views.web.views import MOST, Board
 
-MOST = 1000
-"""The most rows of one answer."""
 Key = Annotated[str, Path(max_length=200)]
 Limit = Annotated[int, Query(ge=1, le=MOST)]
 Json = dict[str, Any]

@@ -15,7 +15,7 @@ from codezero.observe.batches import writer_text
 from codezero.observe.probes import Learning
 from codezero.proposals import level_name
 from codezero.views import words
-from codezero.views.charts import sparkline
+from codezero.views.charts.figure import sparkline
 from codezero.views.charts.runs import charts_of
 from codezero.views.runs import VERIFIER, Run
 from codezero.views.web.peers import peers_seen
@@ -26,7 +26,7 @@ T = TypeVar("T")
 Board = Callable[[], Leaderboard]
 """A function that returns the leaderboard of a ledger. It never raises."""
 MOST = 1000
-"""The most places of a leaderboard."""
+"""The most places of a leaderboard, and the most rows of an answer in JSON."""
 ROWS_A_PAGE = 50
 SPARK = 100
 """The most rounds in a small curve."""

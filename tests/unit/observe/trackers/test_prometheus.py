@@ -7,7 +7,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from codezero.observe.trackers.metrics import batch_metrics, round_metrics
-from codezero.observe.trackers.prometheus import MAX_LABELS, Prometheus
+from codezero.observe.trackers.prometheus import Prometheus
 from codezero.observe.trackers.threads import TrackerThreads
 from tests.ports import free_port
 from tests.unit.observe.test_batches import report as batch_report
@@ -74,16 +74,6 @@ def test_a_batch_by_http(served):
     assert values["codezero_proposer_level",] == 2
     assert values["codezero_proposer_success_ratio", ("level", "1")] == 0.9
     assert values["codezero_proposer_written_total",] == 4
-
-
-def test_labels_are_bounded_whatever_the_reasons(served):
-    tracker, url = served
-    for number in range(MAX_LABELS + 20):
-        tracker.log(number, round_metrics(report(number, dropped={f"reason {number}": 1})))
-    values, _ = scrape(url)
-    dropped = {key[1][1]: value for key, value in values.items() if key[0] == "codezero_dropped_total"}
-    assert len(dropped) == MAX_LABELS + 1
-    assert dropped["other"] == 20
 
 
 def test_peers_text_reaches_nobody(served):

@@ -3,7 +3,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from codezero.views.charts import STYLE, line_chart, sparkline, stacked_bars
+from codezero.views.charts import STYLE
+from codezero.views.charts.figure import line_chart, sparkline, stacked_bars
 
 HOSTILE = "\"><script>alert(1)</script>'\u202e\x00"
 
