@@ -11,10 +11,12 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import io
+import json
 import os
 import re
 import time
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from rich.console import Console
@@ -49,6 +51,17 @@ def take(folder: Path) -> Snapshot:
     return dataclasses.replace(found, name="", pid=found.status.pid, messages=found.messages[-MOST:])
 
 
+def one_a_line(snapshot: dict[str, Any]) -> str:
+    """Returns JSON with a line for each field, and for each record of a field that is a list of them."""
+    parts = []
+    for name, value in snapshot.items():
+        text = json.dumps(value)
+        if isinstance(value, list) and value:
+            text = "[\n" + ",\n".join(map(json.dumps, value)) + "\n]"
+        parts.append(f"{json.dumps(name)}: {text}")
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
 def main() -> None:
     os.environ["TZ"] = "UTC"
     time.tzset()
@@ -57,7 +70,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=PICTURE, metavar="FILE", help="default docs/terminal.svg")
     options = parser.parse_args()
     if options.take is not None:
-        SNAPSHOT.write_bytes(msgspec.json.format(msgspec.json.encode(take(options.take)), indent=1) + b"\n")
+        SNAPSHOT.write_text(one_a_line(msgspec.to_builtins(take(options.take))), encoding="utf-8")
     snapshot = msgspec.json.decode(SNAPSHOT.read_bytes(), type=Snapshot)
     options.out.write_text(picture(snapshot), encoding="utf-8")
 
