@@ -32,9 +32,9 @@ def _dashboard(options: argparse.Namespace) -> None:
     from codezero.errors import DashboardError
     from codezero.ledger.board import read_shared
     from codezero.runtime.console import Console
+    from codezero.views.web.page_data import MOST
     from codezero.views.web.serve import serve
     from codezero.views.web.source import WatchedFolders
-    from codezero.views.web.views import MOST
 
     folders = options.folders or [Path(name) for name in FOLDERS]
     for folder in folders:

@@ -10,11 +10,11 @@ from fastapi import FastAPI, HTTPException, Path, Query
 
 from codezero.identity.names import animal_name
 from codezero.views.runs import Run
-from codezero.views.web import views
+from codezero.views.web import page_data
+from codezero.views.web.page_data import MOST, Board
 from codezero.views.web.peers import peers_seen
 from codezero.views.web.solutions import GROUPS_A_PAGE, shown
 from codezero.views.web.source import WatchedFolders
-from codezero.views.web.views import MOST, Board
 
 Key = Annotated[str, Path(max_length=200)]
 Limit = Annotated[int, Query(ge=1, le=MOST)]
@@ -38,7 +38,7 @@ def add_routes(app: FastAPI, source: WatchedFolders, board: Board | None) -> Non
                 "presence": asdict(row["presence"]),  # type: ignore[call-overload]
                 "status": None if row["status"] is None else msgspec.to_builtins(row["status"]),
             }
-            for row in views.node_rows(source)
+            for row in page_data.node_rows(source)
         ]
 
     @app.get("/api/nodes/{key}/rounds")
@@ -61,7 +61,7 @@ def add_routes(app: FastAPI, source: WatchedFolders, board: Board | None) -> Non
         seen = found(key).groups_of(number)
         if seen is None:
             raise HTTPException(404)
-        there = views.paged(seen.groups, page, GROUPS_A_PAGE)
+        there = page_data.paged(seen.groups, page, GROUPS_A_PAGE)
         return {
             "round": number,
             "page": there.page,
@@ -89,6 +89,6 @@ def add_routes(app: FastAPI, source: WatchedFolders, board: Board | None) -> Non
     @app.get("/api/leaderboard")
     def standings(limit: Limit = 100) -> Json:
         """Returns rewards, rounds and votes by peer, the best first: the record `Leaderboard`, with names."""
-        found = asdict(views.leaderboard(source, board))
+        found = asdict(page_data.leaderboard(source, board))
         places = [{"name": animal_name(place["peer_id"]), **place} for place in found["places"][:limit]]
         return {**found, "places": places}

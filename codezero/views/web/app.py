@@ -15,11 +15,11 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from codezero import __version__
 from codezero.runtime.console import json_line
 from codezero.views.runs import Run
-from codezero.views.web import api, views
+from codezero.views.web import api, page_data
 from codezero.views.web.guard import FAILED, Guard
+from codezero.views.web.page_data import Board
 from codezero.views.web.pages import render, static_files
 from codezero.views.web.source import WatchedFolders
-from codezero.views.web.views import Board
 
 NodeName = Annotated[str | None, Query(alias="node", max_length=200)]
 Page = Annotated[int, Query(ge=1, le=1_000_000)]
@@ -63,7 +63,7 @@ def _serve_pages(app: FastAPI, source: WatchedFolders, board: Board | None) -> N
             if values is None or (found is None and node is not None):
                 raise HTTPException(404)
             frame = {
-                "nodes": views.node_rows(source),
+                "nodes": page_data.node_rows(source),
                 "node": found,
                 "page_name": name,
                 "folders": source.folders,
@@ -71,13 +71,13 @@ def _serve_pages(app: FastAPI, source: WatchedFolders, board: Board | None) -> N
             }
             return _page(request, render(f"{name}.html", {**frame, **values}))
 
-    charts = views.Charts()
-    serve("/", "overview", lambda node, page, number: views.overview(node))
+    charts = page_data.Charts()
+    serve("/", "overview", lambda node, page, number: page_data.overview(node))
     serve("/charts", "charts", lambda node, page, number: charts.page(node))
-    serve("/rounds", "rounds", lambda node, page, number: views.rounds(node, page))
-    serve("/rounds/{number}", "round", lambda node, page, number: views.one_round(node, number, page))
-    serve("/peers", "peers", lambda node, page, number: views.peers(node, page))
-    serve("/leaderboard", "leaderboard", lambda node, page, number: views.standings(source, board, page))
+    serve("/rounds", "rounds", lambda node, page, number: page_data.rounds(node, page))
+    serve("/rounds/{number}", "round", lambda node, page, number: page_data.one_round(node, number, page))
+    serve("/peers", "peers", lambda node, page, number: page_data.peers(node, page))
+    serve("/leaderboard", "leaderboard", lambda node, page, number: page_data.standings(source, board, page))
 
 
 def _page(request: Request, html: str) -> Response:

@@ -9,8 +9,8 @@ from codezero.config.multiaddr import is_loopback
 from codezero.errors import DashboardError
 from codezero.runtime.serving import end_by_sigterm, in_url, listening, serve_app
 from codezero.views.web.app import make_app
+from codezero.views.web.page_data import Board
 from codezero.views.web.source import WatchedFolders
-from codezero.views.web.views import Board
 
 CONNECTIONS = 64
 

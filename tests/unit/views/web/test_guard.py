@@ -79,7 +79,7 @@ def test_a_page_that_fails_says_nothing_of_the_inside(client, monkeypatch, caplo
     def fails(_):
         raise RuntimeError("secret \x1b[2J /home/me")
 
-    monkeypatch.setattr("codezero.views.web.views.overview", fails)
+    monkeypatch.setattr("codezero.views.web.page_data.overview", fails)
     answer = client.get("/")
     assert answer.status_code == 500
     assert answer.text == "This page could not be made. The dashboard's terminal says why.\n"
