@@ -21,7 +21,7 @@ MAX_ID = 200
 """The most characters of a peer or model id that are kept."""
 
 
-class Head(msgspec.Struct, frozen=True, kw_only=True):
+class GroupOrigin(msgspec.Struct, frozen=True, kw_only=True):
     """The origin of a group."""
 
     peer_id: str
@@ -31,14 +31,14 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Line(msgspec.Struct, frozen=True):
     round: int
-    groups: list[Head]
+    groups: list[GroupOrigin]
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
     offset: int
     length: int
-    heads: tuple[Head, ...]
+    heads: tuple[GroupOrigin, ...]
 
 
 _LINE, _ROUND = msgspec.json.Decoder(_Line), msgspec.json.Decoder(SeenRound)
@@ -51,7 +51,7 @@ class GroupsIndex:
         path = log_dir / groups_file.NAME
         self._files = (_File(earlier(path)), _File(path))
 
-    def rounds(self) -> dict[int, tuple[Head, ...]]:
+    def rounds(self) -> dict[int, tuple[GroupOrigin, ...]]:
         """Returns the rounds that can be read, with the origins of their groups."""
         return {number: place.heads for file in self._files for number, place in file.places().items()}
 
@@ -116,6 +116,6 @@ class _File:
         self._places[found.round] = _Place(self._offset, len(line), heads)
 
 
-def _short(heads: list[Head]) -> Iterator[Head]:
+def _short(heads: list[GroupOrigin]) -> Iterator[GroupOrigin]:
     for head in heads:
         yield msgspec.structs.replace(head, peer_id=head.peer_id[:MAX_ID], model_id=head.model_id[:MAX_ID])

@@ -26,7 +26,7 @@ from codezero.observe.status import Status, read_status
 from codezero.proposals import BatchReport
 from codezero.reports import CasesReport, RoundReport
 from codezero.runtime.state import holder
-from codezero.views.groups import GroupsIndex, Head
+from codezero.views.groups import GroupOrigin, GroupsIndex
 
 T = TypeVar("T")
 ROLES = SOLVER, PROPOSER, VERIFIER = "solver", "proposer", "verifier"
@@ -140,7 +140,7 @@ class Run:
         latest = {number_of(one): one for one in found}
         return [latest[number] for number in sorted(latest)]
 
-    def rounds_with_groups(self) -> dict[int, tuple[Head, ...]]:
+    def rounds_with_groups(self) -> dict[int, tuple[GroupOrigin, ...]]:
         """Returns a solver's latest rounds, of which all that was written is kept, with the origins of their groups."""
         with self._lock:
             return self._groups.rounds() if self.solves else {}

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from codezero.reports import RoundReport
-from codezero.views.groups import MAX_ID, Head
+from codezero.views.groups import MAX_ID, GroupOrigin
 
 MAX_PEERS = 10_000
 """The most peers that are distinguished; more come from a damaged file."""
@@ -28,7 +28,7 @@ class PeerSeen:
     """The number of its groups that were judged, in the rounds that are kept in full."""
 
 
-def peers_seen(reports: Sequence[RoundReport], heads: Mapping[int, Sequence[Head]]) -> list[PeerSeen]:
+def peers_seen(reports: Sequence[RoundReport], heads: Mapping[int, Sequence[GroupOrigin]]) -> list[PeerSeen]:
     """Returns the peers, those with most groups trained on first."""
     taken: Counter[str] = Counter()
     last: dict[str, int] = {}
