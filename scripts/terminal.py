@@ -25,7 +25,7 @@ from rich.terminal_theme import SVG_EXPORT_THEME
 from codezero.views.runs import find_runs
 from codezero.views.terminal.page import render
 from codezero.views.terminal.snapshot import Snapshot
-from codezero.views.watch import watched
+from codezero.views.watch import snapshots_of
 
 DOCS = Path(__file__).parent.parent / "docs"
 SNAPSHOT, PICTURE = DOCS / "terminal.json", DOCS / "terminal.svg"
@@ -47,7 +47,7 @@ def picture(snapshot: Snapshot) -> str:
 
 def take(folder: Path) -> Snapshot:
     """Returns a snapshot of the first node in a state or swarm folder."""
-    found = watched(find_runs(folder, MOST)[0])()
+    found = snapshots_of(find_runs(folder, MOST)[0])()
     return dataclasses.replace(found, name="", pid=found.status.pid, messages=found.messages[-MOST:])
 
 

@@ -45,7 +45,7 @@ def _status(options: argparse.Namespace) -> int:
     from codezero.runtime.console import Console
     from codezero.views.summary import summarise, to_json
     from codezero.views.terminal.page import plain
-    from codezero.views.watch import MOST_REPORTS, watched
+    from codezero.views.watch import MOST_REPORTS, snapshots_of
 
     if options.watch:
         return _watch(options.folders)
@@ -54,7 +54,7 @@ def _status(options: argparse.Namespace) -> int:
         summaries = [summarise(run) for run in runs]
         print(to_json(summaries))
         return 0 if all(summary.running for summary in summaries) else NOT_RUNNING
-    snapshots, console = [watched(run)() for run in runs], Console()
+    snapshots, console = [snapshots_of(run)() for run in runs], Console()
     for number, snapshot in enumerate(snapshots):
         for line in [*([""] if number else []), *plain(snapshot)]:
             console.line(line)
@@ -83,12 +83,12 @@ def _reader(folders: Sequence[Path]) -> Callable[[], Sequence[Snapshot]]:
     import time
 
     from codezero.errors import StateError
-    from codezero.views.watch import MOST_REPORTS, watched
+    from codezero.views.watch import MOST_REPORTS, snapshots_of
 
     def run_key(run: Run) -> tuple[Path, str]:
         return run.folder, run.role
 
-    found = {run_key(run): (run.log_dir, watched(run)) for run in runs_in(folders, MOST_REPORTS)}
+    found = {run_key(run): (run.log_dir, snapshots_of(run)) for run in runs_in(folders, MOST_REPORTS)}
     looked_at_s = time.monotonic()
 
     def read() -> Sequence[Snapshot]:
@@ -98,7 +98,7 @@ def _reader(folders: Sequence[Path]) -> Callable[[], Sequence[Snapshot]]:
             with suppress(StateError):  # where the folders are gone, their last state stays in sight
                 for run in runs_in(folders, MOST_REPORTS):
                     if run_key(run) not in found or found[run_key(run)][0] != run.log_dir:  # it can start with another
-                        found[run_key(run)] = run.log_dir, watched(run)
+                        found[run_key(run)] = run.log_dir, snapshots_of(run)
         return [snapshot() for _, snapshot in found.values()]
 
     return read

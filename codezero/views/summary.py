@@ -16,7 +16,7 @@ from codezero.reports import CasesReport, RoundReport
 from codezero.runtime.console import json_line
 from codezero.views.runs import Run
 from codezero.views.terminal.snapshot import Message
-from codezero.views.watch import watched
+from codezero.views.watch import snapshots_of
 
 FORMAT = 1
 """The version of the JSON document; grows when a field goes or changes its meaning, not when one is added."""
@@ -72,7 +72,7 @@ class Document:
 
 def summarise(run: Run) -> RunSummary:
     """Returns the facts known of a run. Never raises because of what its files contain."""
-    now = watched(run)()
+    now = snapshots_of(run)()
     status = now.status
     return RunSummary(
         name=run.name,

@@ -25,7 +25,7 @@ MOST_REPORTS = 400
 _LOG_BYTES = 128 * 1024
 
 
-class Feed:
+class SnapshotSource:
     """A source of snapshots of one run."""
 
     def __init__(
@@ -54,11 +54,11 @@ class Feed:
         )
 
 
-def watched(run: Run) -> Callable[[], Snapshot]:
+def snapshots_of(run: Run) -> Callable[[], Snapshot]:
     """Returns a function that makes snapshots of a run of any process, from its files."""
     log = Log(run.log_dir / log_name(run.role))
-    feed = Feed(run, run.status, log.messages)
-    return lambda: feed.snapshot(run.pid())
+    source = SnapshotSource(run, run.status, log.messages)
+    return lambda: source.snapshot(run.pid())
 
 
 class Log:
@@ -102,9 +102,9 @@ class NodeView:
         if self._setting is TerminalView.off or not can_show(self._console.stream):
             yield
             return
-        feed = Feed(Run(name, name, folder, MOST_REPORTS), status, self._messages)
+        source = SnapshotSource(Run(name, name, folder, MOST_REPORTS), status, self._messages)
         self._view = View(
-            lambda: [feed.snapshot(os.getpid())],
+            lambda: [source.snapshot(os.getpid())],
             lambda: os.kill(os.getpid(), signal.SIGINT),
             quits="stop",
             left=self._console.release,
