@@ -133,7 +133,7 @@ def obstacles(reports: Sequence[RoundReport], status: Status | None) -> list[Obs
         meaning = "it may run out of memory"
         do = "start it again, it continues where it stopped; and report it, with the archive of codezero doctor"
         found.append(Obstacle(part="memory", what=what, meaning=meaning, do=do))
-    return found + (_told(recent, status) if recent else [])
+    return found + (_reported_by_node(recent, status) if recent else [])
 
 
 def verifier_obstacles(batches: Sequence[CasesReport]) -> list[Obstacle]:
@@ -155,7 +155,7 @@ def _without_updates(
     return [Obstacle(part="learning", what=told, meaning=meaning, do=do)]
 
 
-def _told(recent: Sequence[RoundReport], status: Status | None) -> list[Obstacle]:
+def _reported_by_node(recent: Sequence[RoundReport], status: Status | None) -> list[Obstacle]:
     """Returns the obstacles that the node itself has reported."""
     last = recent[-1]
     alone = ""
