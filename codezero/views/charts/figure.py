@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from codezero.views.charts import svg
-from codezero.views.charts.scale import Point, known, mean, stretches, thinned, ticks, written
+from codezero.views.charts.scale import Point, chunks, downsample, finite, format_number, mean, ticks
 
 WIDTH, HEIGHT = 420, 200
 LEFT, RIGHT, TOP, BOTTOM = 46, 8, 8, 34
@@ -39,7 +39,7 @@ def line_chart(
     explains the numbers. The vertical axis spans the values, and at least from `low` to `high`. Series beyond
     `svg.MAX_SERIES` are in the table only."""
     words = _Words(title=title, note=note, x_label=x_label, unit=unit)
-    lines = {name: thinned(x, values) for name, values in list(series.items())[: svg.MAX_SERIES]}
+    lines = {name: downsample(x, values) for name, values in list(series.items())[: svg.MAX_SERIES]}
     values = [value for points in lines.values() for _, value in points if value is not None]
     if not values:
         return _empty(words)
@@ -47,7 +47,7 @@ def line_chart(
     frame = _Frame(min(x), max(x), ticks(min(values), max(values)))
     drawn = [_line(frame, number, name, points) for number, (name, points) in enumerate(lines.items())]
     legend = [
-        (name, _last([known(value) for value in series[name]]), f'<path {svg.stroke(number)} d="M0 6H28"/>')
+        (name, _last([finite(value) for value in series[name]]), f'<path {svg.stroke(number)} d="M0 6H28"/>')
         for number, name in enumerate(lines)
     ]
     return _figure(words, frame, drawn, legend, _table(words, x, series))
@@ -59,7 +59,7 @@ def stacked_bars(
     """Returns a chart with a bar for each of `x` (ascending), stacked from `parts`, negative ones below zero; if there
     are too many, each bar is the mean over a few. None counts as nothing. Parts beyond `svg.MAX_SERIES` are in the
     table only."""
-    groups = stretches(len(x), MAX_BARS)
+    groups = chunks(len(x), MAX_BARS)
     if len(groups) < len(x):
         note = f"{note} Each bar is the mean of about {round(len(x) / len(groups))} {x_label}s.".strip()
     words = _Words(title=title, note=note, x_label=x_label, unit=unit)
@@ -89,7 +89,7 @@ def stacked_bars(
 
 def sparkline(values: Sequence[float | None], label: str) -> str:
     """Returns a line of a word's size without axes; `label` describes it in words."""
-    points = thinned(range(len(values)), values)
+    points = downsample(range(len(values)), values)
     found = [value for _, value in points if value is not None]
     low, high = (min(found), max(found)) if found else (0.0, 0.0)
     steps, size = max(1, len(values) - 1), (high - low) or 1.0
@@ -126,11 +126,11 @@ class _Frame:
             kind, colour = ("zero", "#3d4451") if abs(value) < 1e-12 else ("grid", "#d9dde4")
             y = self.y(value)
             parts.append(f'<path class="{kind}" stroke="{colour}" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>')
-            parts.append(f'<text x="{LEFT - 5}" y="{y + 4:.1f}" text-anchor="end">{written(value)}</text>')
+            parts.append(f'<text x="{LEFT - 5}" y="{y + 4:.1f}" text-anchor="end">{format_number(value)}</text>')
         for at in ticks(self.first, self.last, 8, whole=True):
             if self.first <= at <= self.last:
                 place = f'x="{self.x(at):.1f}" y="{HEIGHT - BOTTOM + 15}" text-anchor="middle"'
-                parts.append(f"<text {place}>{written(at)}</text>")
+                parts.append(f"<text {place}>{format_number(at)}</text>")
         parts.append(f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - 3}" text-anchor="end">{svg.text(words.x_label)}</text>')
         parts.append(f'<text x="0" y="{HEIGHT - 3}">{svg.text(words.unit)}</text>')
         return "".join(parts)
@@ -201,13 +201,13 @@ def _note(words: _Words) -> str:
 
 def _table(words: _Words, x: Sequence[float], series: Series) -> str:
     """Returns a table of the values or of a selection of them, always with the last."""
-    rows = [stretch[-1] for stretch in stretches(len(x), TABLE_ROWS)]
+    rows = [chunk[-1] for chunk in chunks(len(x), TABLE_ROWS)]
     shown = "All values" if len(rows) == len(x) else f"{len(rows)} of {len(x)} {words.x_label}s, evenly spread"
     unit = f", in {words.unit}" if words.unit else ""
     head = "".join(f'<th scope="col">{svg.name(name)}</th>' for name in (words.x_label, *series))
     body = "".join(
-        f'<tr><th scope="row">{written(x[row])}</th>'
-        + "".join(f"<td>{written(known(values[row]))}</td>" for values in series.values())
+        f'<tr><th scope="row">{format_number(x[row])}</th>'
+        + "".join(f"<td>{format_number(finite(values[row]))}</td>" for values in series.values())
         + "</tr>"
         for row in reversed(rows)
     )
@@ -220,4 +220,4 @@ def _table(words: _Words, x: Sequence[float], series: Series) -> str:
 
 
 def _last(values: Sequence[float | None]) -> str:
-    return written(next((value for value in reversed(values) if value is not None), None))
+    return format_number(next((value for value in reversed(values) if value is not None), None))

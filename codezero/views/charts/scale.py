@@ -13,23 +13,23 @@ LARGEST = 1e300
 Point = tuple[float, float | None]
 
 
-def thinned(x: Sequence[float], y: Sequence[float | None]) -> list[Point]:
-    """Returns at most `MAX_POINTS` points: the lowest and the highest of each stretch, so that no spike is lost. A
-    stretch without values becomes a gap (None)."""
-    points = [(float(at), known(value)) for at, value in zip(x, y, strict=True)]
+def downsample(x: Sequence[float], y: Sequence[float | None]) -> list[Point]:
+    """Returns at most `MAX_POINTS` points: the lowest and the highest of each chunk, so that no spike is lost. A
+    chunk without values becomes a gap (None)."""
+    points = [(float(at), finite(value)) for at, value in zip(x, y, strict=True)]
     if len(points) <= MAX_POINTS:
         return points
     kept: list[Point] = []
-    for stretch in stretches(len(points), MAX_POINTS // 2):
-        values = [(value, number) for number in stretch if (value := points[number][1]) is not None]
+    for chunk in chunks(len(points), MAX_POINTS // 2):
+        values = [(value, number) for number in chunk if (value := points[number][1]) is not None]
         if values:
             kept += [points[number] for number in sorted({min(values)[1], max(values)[1]})]
         else:
-            kept.append(points[stretch[0]])
+            kept.append(points[chunk[0]])
     return kept
 
 
-def stretches(count: int, most: int) -> list[range]:
+def chunks(count: int, most: int) -> list[range]:
     """Returns `range(count)` in at most `most` parts of about the same length."""
     parts = min(count, most)
     ends = [count * part // parts for part in range(parts + 1)] if parts else [0]
@@ -38,11 +38,11 @@ def stretches(count: int, most: int) -> list[range]:
 
 def mean(values: Sequence[float | None]) -> float | None:
     """Returns the mean of the known values; None if there are none."""
-    found = [number for value in values if (number := known(value)) is not None]
+    found = [number for value in values if (number := finite(value)) is not None]
     return sum(value / len(found) for value in found) if found else None
 
 
-def known(value: float | None) -> float | None:
+def finite(value: float | None) -> float | None:
     """Returns the value as a float; None if there is none, or none that can be drawn."""
     return None if value is None or not abs(value) < LARGEST else float(value)
 
@@ -62,7 +62,7 @@ def ticks(low: float, high: float, most: int = 6, whole: bool = False) -> list[f
     return [number * step for number in range(first, last + 1)]
 
 
-def written(value: float | None) -> str:
+def format_number(value: float | None) -> str:
     """Returns a value for people: three significant digits, k, M and G from ten thousand on; a dash for None."""
     if value is None:
         return "\N{EN DASH}"
@@ -80,7 +80,7 @@ def written(value: float | None) -> str:
 def running_mean(values: Sequence[float | None], window: int) -> list[float | None]:
     """Returns for each place the mean of the known values among the last `window`; None until that many places have
     passed, or if none is known."""
-    found = [known(value) for value in values]
+    found = [finite(value) for value in values]
     sums = [0.0, *itertools.accumulate(value or 0.0 for value in found)]
     counts = [0, *itertools.accumulate(value is not None for value in found)]
     means: list[float | None] = [None] * (min(window, len(values) + 1) - 1)

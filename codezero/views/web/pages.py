@@ -16,7 +16,7 @@ from codezero.identity.names import animal_name
 from codezero.runtime.amounts import gib, span, utc
 from codezero.runtime.visible import visible
 from codezero.views import charts
-from codezero.views.charts.scale import written
+from codezero.views.charts.scale import format_number
 
 _HERE = Path(__file__).parent
 _KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
@@ -50,7 +50,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "animal": animal_name,
         "whole": _Whole,
-        "num": written,
+        "num": format_number,
         "span": span,
         "gib": gib,
         "utc": utc,

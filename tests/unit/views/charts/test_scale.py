@@ -1,16 +1,16 @@
 import pytest
 
-from codezero.views.charts.scale import MAX_POINTS, thinned, ticks, written
+from codezero.views.charts.scale import MAX_POINTS, downsample, format_number, ticks
 
 
 def test_few_points_are_kept_as_they_are_with_their_gaps():
-    assert thinned([1, 2, 4], [0.5, None, -1]) == [(1.0, 0.5), (2.0, None), (4.0, -1.0)]
+    assert downsample([1, 2, 4], [0.5, None, -1]) == [(1.0, 0.5), (2.0, None), (4.0, -1.0)]
 
 
 def test_of_many_points_every_spike_is_kept_in_its_place():
     y = [0.0] * 30_000
     y[12_345], y[20_000] = 9.0, -9.0
-    kept = thinned(range(30_000), y)
+    kept = downsample(range(30_000), y)
     assert len(kept) <= MAX_POINTS
     assert (12_345.0, 9.0) in kept
     assert (20_000.0, -9.0) in kept
@@ -21,14 +21,14 @@ def test_a_long_gap_stays_one_and_a_short_one_among_many_points_does_not():
     y = [1.0] * 10_000
     y[2_000:6_000] = [None] * 4_000
     y[9_000] = None
-    gaps = [at for at, value in thinned(range(10_000), y) if value is None]
+    gaps = [at for at, value in downsample(range(10_000), y) if value is None]
     assert gaps
     assert all(2_000 <= at < 6_000 for at in gaps)
 
 
 @pytest.mark.parametrize("value", [1e308, -1e308, float("inf"), float("nan")])
 def test_what_cannot_be_drawn_is_a_gap(value):
-    assert thinned([1], [value]) == [(1.0, None)]
+    assert downsample([1], [value]) == [(1.0, None)]
 
 
 @pytest.mark.parametrize(
@@ -68,4 +68,4 @@ def test_ticks_of_rounds_are_whole():
     ],
 )
 def test_a_value_is_short(value, expected):
-    assert written(value) == expected
+    assert format_number(value) == expected
