@@ -39,7 +39,7 @@ def check_chain(case: Case) -> Iterator[Finding]:
         account = _account(config)
     except LedgerError as fault:
         yield refusal("account", fault)
-    why = reach.look(case, "RPC", config.rpc_url)
+    why = reach.why_unreachable(case, "RPC", config.rpc_url)
     if why is not None:
         yield _away(f"the RPC is not reached: {why}")
         return
@@ -142,7 +142,7 @@ def _app(case: Case, url: str) -> Iterator[Finding]:
     from codezero.launch.app import alchemy
 
     parts = urlsplit(url)
-    why = reach.look(case, "sign-in app", url.rstrip("/") + "/api/health")
+    why = reach.why_unreachable(case, "sign-in app", url.rstrip("/") + "/api/health")
     if why is not None:
         do = f"{checkout.START} starts it with the node; if it is elsewhere, check it and ledger.proxy_url"
         yield warning("sign-in app", why, "rewards wait until it answers", do)

@@ -18,7 +18,7 @@ TIMEOUT_S = 4.0
 """The limit for each step of a connection, and between two bytes, in seconds."""
 
 
-def look(case: Case, who: str, url: str) -> str | None:
+def why_unreachable(case: Case, who: str, url: str) -> str | None:
     """Returns why no server answers HTTP at the URL, or None if one does, whatever its answer. Adds the server's time
     to `case.skews`. Only the host of the URL is shown: the rest may be a key."""
     host = urlsplit(url).hostname or ""

@@ -29,7 +29,7 @@ def _look(case: Case, path: Path) -> Finding:
         file = rollout_file.read(path)
     except ConfigError as fault:
         return refusal(NAME, fault)
-    why = reach.look(case, NAME, file.url)
+    why = reach.why_unreachable(case, NAME, file.url)
     if why is not None:
         do = f"run `{checkout.COMMAND} rollout serve` there with a --host that this machine reaches, and open its port"
         return warning(NAME, f"{path.name}: {why}", MEANS, f"{do}; copy the file again if its address has changed")

@@ -45,7 +45,7 @@ def check_judge(case: Case) -> Iterator[Finding]:
 
     means = "rounds have no judge score, and no bets are made; training continues"
     do = "correct judge.url, or set judge.enabled=false"
-    why = reach.look(case, "judge service", config.url)
+    why = reach.why_unreachable(case, "judge service", config.url)
     if why is not None:
         yield warning("judge service", why, means, do)
         return
@@ -97,7 +97,7 @@ def check_evaluator(case: Case) -> Iterator[Finding]:
 def _server(case: Case, purpose: Purpose, url: str, path: str, model: str, key_env: str) -> Iterator[Finding]:
     name = purpose.section
     means = "no proposer can start" if name == "proposer" else "no node can start: it asks its judge first"
-    why = reach.look(case, f"{name}'s server", url)
+    why = reach.why_unreachable(case, f"{name}'s server", url)
     if why is not None:
         yield error(name, why, means, f"start the server, or correct {name}.url")
         return
@@ -129,7 +129,7 @@ def check_hub(case: Case) -> Iterator[Finding]:
         yield info("hub", "switched off by HF_HUB_OFFLINE", means, "unset HF_HUB_OFFLINE" if needs else "")
         return
     url = case.environment.get("HF_ENDPOINT") or DEFAULT_HUB
-    why = reach.look(case, "hub", url)
+    why = reach.why_unreachable(case, "hub", url)
     if why is None:
         yield ok("hub", f"{urlsplit(url).hostname} answers")
     elif not needs:
@@ -156,7 +156,7 @@ def check_push(case: Case) -> Iterator[Finding]:
         yield refusal("push", fault)
         return
     parts, do = urlsplit(push.endpoint), "make a token that may write at https://huggingface.co/settings/tokens"
-    why = reach.look(case, "hub for pushing", push.endpoint)
+    why = reach.why_unreachable(case, "hub for pushing", push.endpoint)
     role = _role(push.endpoint, token) if why is None else None
     if why is not None or role is None:
         found = why or "whether the hub takes the token could not be found out"
@@ -193,7 +193,7 @@ def check_index(case: Case) -> Iterator[Finding]:
     if not weights or catalogue.find(case.config.model.name) is None:
         return
     url = case.environment.get("PIP_INDEX_URL") or DEFAULT_INDEX
-    why = reach.look(case, "package index", url)
+    why = reach.why_unreachable(case, "package index", url)
     if why is None:
         yield ok("package index", f"{urlsplit(url).hostname} answers")
     else:

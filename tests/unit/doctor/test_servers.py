@@ -73,17 +73,17 @@ def closed_port():
 def test_why_nobody_answers(tmp_path, monkeypatch):
     monkeypatch.setattr(reach, "TIMEOUT_S", 60.0)
     case = case_of(tmp_path)
-    assert reach.look(case, "x", f"http://127.0.0.1:{closed_port()}/") == (
+    assert reach.why_unreachable(case, "x", f"http://127.0.0.1:{closed_port()}/") == (
         "127.0.0.1 refuses the connection: nothing listens there"
     )
     with listening(b"SSH-2.0-OpenSSH\r\n\r\n") as port:
-        assert reach.look(case, "x", f"http://127.0.0.1:{port}/").startswith("127.0.0.1: ")
-        assert "certificate" in reach.look(case, "x", f"https://127.0.0.1:{port}/")
-    assert "is not found (DNS)" in reach.look(case, "x", "http://no-such-host.invalid/")
-    assert reach.look(case, "x", "nonsense") == "its URL has no host"
+        assert reach.why_unreachable(case, "x", f"http://127.0.0.1:{port}/").startswith("127.0.0.1: ")
+        assert "certificate" in reach.why_unreachable(case, "x", f"https://127.0.0.1:{port}/")
+    assert "is not found (DNS)" in reach.why_unreachable(case, "x", "http://no-such-host.invalid/")
+    assert reach.why_unreachable(case, "x", "nonsense") == "its URL has no host"
     monkeypatch.setattr(reach, "TIMEOUT_S", 1.0)
     with listening() as port:
-        assert reach.look(case, "x", f"http://127.0.0.1:{port}/") == "127.0.0.1 does not answer within 1 s"
+        assert reach.why_unreachable(case, "x", f"http://127.0.0.1:{port}/") == "127.0.0.1 does not answer within 1 s"
     assert case.skews == []
 
 
@@ -91,7 +91,7 @@ def test_any_answer_will_do_and_tells_the_time(tmp_path):
     case = case_of(tmp_path)
     for status in (200, 302, 401, 405, 500):
         with answering(status=status, ahead_s=7200.0) as url:
-            assert reach.look(case, "RPC", url + "/v2/secretkey1234567890") is None
+            assert reach.why_unreachable(case, "RPC", url + "/v2/secretkey1234567890") is None
     assert {who for who, _ in case.skews} == {"RPC at 127.0.0.1"}
     assert all(7100 < skew < 7202 for _, skew in case.skews)
 
