@@ -1,4 +1,5 @@
-"""A node's rewards, submissions and bets, read from its state folder for all views, and their lines of text."""
+"""A node's rewards, submissions and bets, read from its state folder, and their lines of text, for the terminal view
+and `codezero status`."""
 
 from __future__ import annotations
 
