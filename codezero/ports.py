@@ -101,9 +101,9 @@ class Solvers(Protocol):
         """Restores proposals that were published before a restart, the newest last."""
         ...
 
-    def publish(self, proposals: Sequence[Proposal]) -> bool:
-        """Publishes proposals, the newest last, together with the latest earlier ones. Returns False if no node stores
-        them."""
+    def publish(self, proposals: Sequence[Proposal]) -> None:
+        """Publishes proposals, the newest last, together with the latest earlier ones, which would expire otherwise:
+        without new ones these are published again. `status` says if no node keeps them."""
         ...
 
     def collect(self) -> tuple[ProposalFeedback, ...]:

@@ -23,8 +23,8 @@ class Solo:
     def remember(self, proposals: Iterable[Proposal]) -> None:
         pass
 
-    def publish(self, proposals: Sequence[Proposal]) -> bool:
-        return True
+    def publish(self, proposals: Sequence[Proposal]) -> None:
+        pass
 
     def collect(self) -> tuple[()]:
         return ()

@@ -20,7 +20,7 @@ PUBLISH_S = 30.0
 
 
 class SwarmSolvers:
-    """Implements `ports.Solvers` over a board. An empty publication repeats the last one, which prolongs its life."""
+    """Implements `ports.Solvers` over a board."""
 
     def __init__(self, link: SwarmLink, board: ProposalBoard, config: SwarmConfig, peer_id: str) -> None:
         """`peer_id` is this node's."""
@@ -32,7 +32,7 @@ class SwarmSolvers:
         self._known: OrderedDict[str, str] = OrderedDict()
         """The ids of the proposals that feedback is accepted for, by their name in feedback."""
         self._kept = True
-        """True if some node keeps the last publication."""
+        """False if no node keeps the last publication."""
 
     def remember(self, proposals: Iterable[Proposal]) -> None:
         for proposal in proposals:
@@ -43,10 +43,10 @@ class SwarmSolvers:
         while len(self._known) > MAX_KNOWN:
             self._known.popitem(last=False)
 
-    def publish(self, proposals: Sequence[Proposal]) -> bool:
+    def publish(self, proposals: Sequence[Proposal]) -> None:
         self.remember(proposals)
-        self._kept = self._link.run(self._publish())
-        return self._kept
+        if self._latest:
+            self._kept = self._link.run(self._publish())
 
     def collect(self) -> tuple[ProposalFeedback, ...]:
         return self._link.run(self._collect())

@@ -70,8 +70,7 @@ def run_batch(number: int, stages: ProposerStages, size: int, patience_s: float)
     with clock.stage("publish"):
         for proposal in valid:
             stages.feedback.expect(proposal.proposal_id, choice.level)
-        if valid:
-            stages.solvers.publish(valid)
+        stages.solvers.publish(valid)
     with clock.stage("listen"):
         if stages.learner is not None:
             judged_drafts = [

@@ -52,7 +52,7 @@ def test_two_solvers_solve_a_proposer_s_problems_and_tell_it(swarm, network):
         node.wait_for(*[other for other in (alice, *others) if other is not node])
     asks, (bob, carol) = proposer(alice), map(solver, others)
     assert bob.collect() == ()
-    assert asks.publish([proposal("f"), proposal("g")])
+    asks.publish([proposal("f"), proposal("g")])
     for side, p_correct in ((bob, (1.0, 0.0)), (carol, (0.0, None))):
         got = collected(side, 2)
         assert {(one.peer_id, one.proposal_id) for one in got} == {

@@ -79,8 +79,10 @@ class Proposer:
     def __init__(self, board, link=None, name: str = "alice", **settings) -> None:
         self.side = SwarmSolvers(link or Loop(object()), board, SwarmConfig(**settings), identity(name).peer_id)
 
-    async def publish(self, *proposals):
-        return await asyncio.to_thread(self.side.publish, proposals)
+    async def publish(self, *proposals) -> bool:
+        """Publishes; returns False if the status says that no node keeps it."""
+        await asyncio.to_thread(self.side.publish, proposals)
+        return "nobody keeps" not in self.side.status()
 
     async def collect(self):
         return await asyncio.to_thread(self.side.collect)

@@ -301,5 +301,5 @@ def test_a_node_without_a_network_has_no_proposals_and_tells_nobody():
     alone, proposer = solo.Solo(), solo.Solo()
     assert (alone.collect(), alone.give([attempts(proposal("f"))]), alone.take_rejected()) == ((), None, {})
     proposer.remember([proposal("f")])
-    assert (proposer.publish([proposal("f")]), proposer.collect()) == (True, ())
+    assert (proposer.publish([proposal("f")]), proposer.collect()) == (None, ())
     assert (proposer.take_rejected(), proposer.status()) == ({}, "")

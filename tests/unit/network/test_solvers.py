@@ -91,6 +91,22 @@ def test_what_nobody_keeps_is_tried_twice_and_told_and_goes_out_with_the_next():
     assert published == [["Write f(x)."], ["Write f(x)."], ["Write g(x).", "Write f(x)."]]
 
 
+def test_a_publication_without_new_proposals_repeats_the_latest_ones():
+    async def scenario():
+        on = FakeBoard()
+        one = Proposer(on)
+        kept = [await one.publish()]
+        one.side.remember([F])
+        kept += [await one.publish(), await one.publish(G), await one.publish()]
+        on.proposals.keeps = False
+        kept.append(await one.publish())
+        return kept, [[own.question for own in record] for record in on.proposals.published]
+
+    both = ["Write g(x).", "Write f(x)."]
+    expected = [["Write f(x)."], both, both, both, both]  # what nobody keeps is tried twice
+    assert run(scenario) == ([True, True, True, True, False], expected)
+
+
 def test_without_a_network_publishing_fails_and_nothing_is_heard():
     async def scenario():
         one = Proposer(FakeBoard(), Loop(None))

@@ -42,10 +42,11 @@ class Solvers:
 
     def __init__(self, p_correct=(), after=0):
         self.p_correct, self.looks_left, self.published = p_correct, after, []
+        self.publications = []
 
     def publish(self, proposals):
         self.published += proposals
-        return True
+        self.publications.append(list(proposals))
 
     def collect(self):
         self.looks_left -= 1
@@ -138,6 +139,13 @@ def test_its_patience_ends_where_nobody_answers():
     report, _ = run_batch(1, stages(Writer(draft()), Solvers()), 1, patience_s=0.3)
     assert 0.3 <= time.monotonic() - started < 30
     assert (report.num_judged, report.signal_share) == (0, None)
+
+
+def test_earlier_problems_are_kept_alive_by_batches_without_a_valid_one():
+    solvers = Solvers()
+    for writer in (Writer(draft()), Writer(draft(readable=False))):
+        run_batch(1, stages(writer, solvers), 1, patience_s=0.0)
+    assert [len(one) for one in solvers.publications] == [1, 0]
 
 
 def test_a_batch_without_a_valid_problem_waits_for_nobody():
