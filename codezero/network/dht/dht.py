@@ -24,7 +24,7 @@ from hivemind.proto import dht_pb2
 from codezero.network.dht.addresses import AddressBook
 from codezero.network.dht.density import Density
 from codezero.network.dht.dictionary import DirectoryEntry, Packed, read_dictionary
-from codezero.network.dht.neighbours import LookupReply, Neighbours, find, node_id_of, ping
+from codezero.network.dht.neighbours import LookupReply, Neighbours, find, node_id_of
 from codezero.network.dht.records import MAX_ENTRIES, OfferedRecord
 from codezero.network.dht.server import MAX_VALUE_BYTES, OWN, OWNERS, RecordRules, RecordServer, read_owners
 
@@ -100,10 +100,10 @@ class Dht:
 
     async def meet(self, peer_id: PeerID) -> bool:
         """Adds a connected node and, through it, those near this one as neighbours; False if it does not answer."""
-        if not await ping(self._protocol, peer_id):
-            return False
         answer = await find(self._protocol, peer_id, self._id)
-        await self._search(self._id, BUCKET_SIZE, answer.nearer if answer is not None else {})
+        if answer is None:
+            return False
+        await self._search(self._id, BUCKET_SIZE, answer.nearer)
         return True
 
     async def look_around(self) -> None:

@@ -73,21 +73,8 @@ class Neighbours(RoutingTable):  # type: ignore[misc]
                 upper.add_or_update_node(bound, peer_id)
 
 
-async def ping(protocol: DHTProtocol, peer: PeerID) -> bool:
-    """Returns True if a node answers; it is then in the routing table."""
-    try:
-        response = await protocol.get_stub(peer).rpc_ping(
-            dht_pb2.PingRequest(peer=protocol.node_info), timeout=protocol.wait_timeout
-        )
-    except _FAILURES:
-        await _note(protocol, peer, None)
-        return False
-    await _note(protocol, peer, response.peer.node_id)
-    return True
-
-
 async def find(protocol: DHTProtocol, peer: PeerID, key: DHTID) -> LookupReply | None:
-    """Asks a node for a key. Returns None if it does not answer."""
+    """Asks a node for a key. Returns None if it does not answer; if it does, it is in the routing table."""
     request = dht_pb2.FindRequest(keys=[key.to_bytes()], peer=protocol.node_info)
     try:
         response = await protocol.get_stub(peer).rpc_find(request, timeout=protocol.wait_timeout)

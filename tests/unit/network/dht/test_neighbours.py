@@ -9,7 +9,7 @@ from hivemind.p2p import PeerID
 from hivemind.proto import dht_pb2
 
 from codezero.network import genrl
-from codezero.network.dht.neighbours import Neighbours, find, node_id_of, ping
+from codezero.network.dht.neighbours import Neighbours, find, node_id_of
 from tests.unit.network.dht.memory_p2p import MemoryNetwork
 
 DICE = random.Random(1)
@@ -185,15 +185,15 @@ def test_whatever_goes_wrong_is_no_answer_and_ends_the_acquaintance(answer):
     assert asyncio.run(scenario()) == (1 if answer == b"" else 0)  # an empty message is an answer without results
 
 
-def test_a_ping_makes_a_neighbour_and_its_failure_ends_it():
+def test_an_answer_makes_a_neighbour_and_its_lack_ends_it():
     async def scenario():
         network = MemoryNetwork()
         alice, bob = await network.dht("alice"), await network.dht("bob")
-        assert await ping(alice._protocol, bob.p2p.peer_id)
+        assert await alice.meet(bob.p2p.peer_id)
         assert alice.num_neighbours() == 1
         assert bob.num_neighbours() == 1
         bob.p2p.leave()
-        assert not await ping(alice._protocol, bob.p2p.peer_id)
+        assert not await alice.meet(bob.p2p.peer_id)
         assert alice.num_neighbours() == 0
 
     asyncio.run(scenario())
