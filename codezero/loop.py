@@ -8,7 +8,7 @@
                                                                                                         RoundReport
 
 Data moves one way, one named record per stage. Selection is for learning only: the ledger settles with all scored
-groups. Only the policy version in UpdateReport flows back, and the results of tasks to their proposers (`Feedback`).
+groups. Only the policy version in UpdateReport flows back, and the results of tasks to their proposers (`feedback`).
 """
 
 from __future__ import annotations
@@ -18,12 +18,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from codezero.evaluate.metrics import averages
-from codezero.ports import Evaluator, Feedback, Gossip, Learner, Ledger, Observer, Selection, Solver, TaskSource
+from codezero.ports import Gossip, Learner, Ledger, Proposals, Solver, TaskSource
 from codezero.reports import RoundReport, UpdateReport
 from codezero.runtime.memory import peak_rss_bytes
 from codezero.types import Recalled, RolloutGroup, RoundId, ScoredGroup, SwarmRound, TaskOrigin
+
+if TYPE_CHECKING:
+    from codezero.evaluate.evaluator import FrozenEvaluator
+    from codezero.network.selection import SapoSelection
+    from codezero.observe.monitor import RoundMonitor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,16 +39,16 @@ class Stages:
     tasks: TaskSource
     solver: Solver
     gossip: Gossip
-    evaluator: Evaluator
-    feedback: Feedback
-    selection: Selection
+    evaluator: FrozenEvaluator
+    feedback: Proposals
+    selection: SapoSelection
     learner: Learner
     ledger: Ledger
     turn: AbstractContextManager[object] = field(default_factory=nullcontext)
     """A lock that is held while the policy samples and learns; between, other threads of the node may use it."""
     samples_ahead: bool = False
     """True if the solver samples while earlier rounds are judged and learned from; `solve` then waits for the rest."""
-    observer: Observer | None = None
+    observer: RoundMonitor | None = None
 
 
 def run_round(round_id: RoundId, stages: Stages, num_tasks: int) -> RoundReport:

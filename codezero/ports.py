@@ -1,5 +1,5 @@
-"""The interfaces between the loop and the parts of a node. Each stage of `loop.run_round` calls one of them; tests
-replace them one by one.
+"""The interfaces of the parts of a node that there are several implementations of. Most are what a stage of
+`loop.run_round` calls; tests replace them one by one.
 
 An error that a part raises ends the node. Outcomes that a docstring calls normal are returned, not raised, such as an
 outage or an empty round.
@@ -63,27 +63,13 @@ class Gossip(Protocol):
         ...
 
 
-class Evaluator(Protocol):
-    def score(self, swarm_round: SwarmRound) -> tuple[ScoredGroup, ...]:
-        """Returns every group of the round with verdicts and rewards; what it cannot judge is masked or unscored."""
-        ...
+class Proposals(Protocol):
+    """A solver's connection to proposers."""
 
-
-class Selection(Protocol):
-    def choose(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> tuple[ScoredGroup, ...]:
-        """Returns the groups to train on: all own ones and at most J of peers' scored groups whose rewards differ."""
-        ...
-
-
-class Feedback(Protocol):
     def give(self, groups: Sequence[ScoredGroup]) -> None:
         """Sends the results of own, scored groups to the proposers of their tasks. An unreachable network is no
         error."""
         ...
-
-
-class Proposals(Feedback, Protocol):
-    """A solver's connection to proposers."""
 
     def collect(self) -> tuple[Proposal, ...]:
         """Returns proposals that were not returned before. An empty result is a normal outcome."""
@@ -140,16 +126,4 @@ class Ledger(Protocol):
 
     def status(self) -> str:
         """Returns the ledger's problem in words; empty without one."""
-        ...
-
-
-class Observer(Protocol):
-    """A receiver of a round's events. Its methods must be cheap and never raise."""
-
-    def stage(self, name: str) -> None:
-        """Records that a stage begins."""
-        ...
-
-    def groups(self, round_id: RoundId, scored: Sequence[ScoredGroup], chosen: Sequence[ScoredGroup]) -> None:
-        """Records the round's judged groups and those chosen to train on."""
         ...

@@ -66,7 +66,7 @@ class _Read:
 
 
 class FrozenEvaluator:
-    """The implementation of ports.Evaluator with a frozen judge. It judges equal answers to a task once.
+    """Scores groups with a frozen judge. It judges equal answers to a task once.
 
     A solution that breaks a fatal rule is wrong. Otherwise its dry run decides if every case ends in it. The judge
     decides the rest, and gives an opinion on each open test of the node's own solutions. Worker processes do all that

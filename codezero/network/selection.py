@@ -30,7 +30,7 @@ _SHARES: tuple[Callable[[ScoredGroup], str], ...] = (
 
 
 class SapoSelection:
-    """Implements `ports.Selection`. The choice depends on seed, round and groups, not on the order of arrival."""
+    """Chooses what to train on. The choice depends on seed, round and groups, not on the order of arrival."""
 
     def __init__(self, config: SwarmConfig, seed: int) -> None:
         self._num_external, self._rank, self._seed = config.num_external, _RANKS[config.strategy], seed

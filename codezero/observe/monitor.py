@@ -21,7 +21,8 @@ MAX_NAMED = 2
 
 
 class RoundMonitor(BatchMonitor[RoundReport]):
-    """The implementation of `ports.Observer`."""
+    """Receives a solver's rounds, cheaply and without errors until `report`. `rounds.jsonl` has exactly one line per
+    finished round, also after kills."""
 
     def __init__(self, log_dir: Path, console: Console, status: StatusFile, num_generations: int) -> None:
         kind = BatchKind(
@@ -44,9 +45,11 @@ class RoundMonitor(BatchMonitor[RoundReport]):
             self._note(last)
 
     def stage(self, name: str) -> None:
+        """Records that a stage begins."""
         self._status.stage(name)
 
     def groups(self, round_id: RoundId, scored: Sequence[ScoredGroup], chosen: Sequence[ScoredGroup]) -> None:
+        """Records the round's judged groups and those chosen to train on."""
         self._groups = round_id, scored, chosen
 
     def report(self, report: RoundReport) -> None:
