@@ -44,16 +44,16 @@ class Stages:
     selection: SapoSelection
     learner: Learner
     ledger: Ledger
+    observer: RoundMonitor
     turn: AbstractContextManager[object] = field(default_factory=nullcontext)
     """A lock that is held while the policy samples and learns; between, other threads of the node may use it."""
     samples_ahead: bool = False
     """True if the solver samples while earlier rounds are judged and learned from; `solve` then waits for the rest."""
-    observer: RoundMonitor | None = None
 
 
 def run_round(round_id: RoundId, stages: Stages, num_tasks: int) -> RoundReport:
     """Plays one round and returns its report. A round without anything to train on is a normal one."""
-    clock = StageClock(stages.observer.stage if stages.observer is not None else None)
+    clock = StageClock(stages.observer.stage)
     with clock.stage("draw"):
         tasks = stages.tasks.draw(num_tasks)
     with clock.stage("solve"), stages.turn:
@@ -66,8 +66,7 @@ def run_round(round_id: RoundId, stages: Stages, num_tasks: int) -> RoundReport:
         stages.gossip.note(scored)
         stages.feedback.give(scored)
         chosen = stages.selection.choose(round_id, scored)
-        if stages.observer is not None:
-            stages.observer.groups(round_id, scored, chosen)
+        stages.observer.groups(round_id, scored, chosen)
     stale = [stages.learner.policy_version - group.policy_version for group in local]
     with clock.stage("learn"), stages.turn:
         update = stages.learner.step(chosen)
@@ -82,7 +81,7 @@ def run_round(round_id: RoundId, stages: Stages, num_tasks: int) -> RoundReport:
 class StageClock:
     """A clock of one round: wall seconds by stage, and since the round began."""
 
-    def __init__(self, on_stage: Callable[[str], None] | None = None) -> None:
+    def __init__(self, on_stage: Callable[[str], None]) -> None:
         """`on_stage` is called with the name of each stage as it begins."""
         self._on_stage = on_stage
         self.seconds: dict[str, float] = {}
@@ -94,8 +93,7 @@ class StageClock:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        if self._on_stage is not None:
-            self._on_stage(name)
+        self._on_stage(name)
         started = time.perf_counter()
         yield
         self.seconds[name] = time.perf_counter() - started

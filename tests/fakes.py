@@ -64,6 +64,12 @@ class Calls:
         own = tuple(g for g in groups if not g.external)
         return own + tuple(g for g in groups if g.external)[-1:]
 
+    def stage(self, name):
+        pass
+
+    def groups(self, round_id, scored, chosen):
+        pass
+
     def step(self, groups):
         self.calls.append(("learn", len(groups)))
         num_zero = sum(g.scored and not g.has_advantage for g in groups)

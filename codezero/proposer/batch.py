@@ -47,7 +47,7 @@ class ProposerStages:
     """The learner; None if the model is not trained."""
     tests: WrittenTests | None = None
     """Gives problems tests by a test writer; None without one."""
-    on_stage: Callable[[str], None] | None = None
+    on_stage: Callable[[str], None]
     """Called with the name of each stage as it begins."""
 
 

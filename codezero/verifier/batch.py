@@ -40,7 +40,7 @@ class VerifierStages:
     solver: LearningSolver | None
     """None if the solver is not trained."""
     progress: Progress
-    on_stage: Callable[[str], None] | None = None
+    on_stage: Callable[[str], None]
     """Called with the name of each stage as it begins."""
 
 

@@ -20,6 +20,7 @@ def play(calls, num_tasks=1, selection=None, **more):
         selection=selection or calls,
         learner=calls,
         ledger=calls,
+        observer=calls,
         **more,
     )
     return run_round(RoundId(number=5), stages, num_tasks)
@@ -108,7 +109,8 @@ def test_the_source_of_tasks_hears_of_every_group():
             self.heard = [group.external for group in groups]
 
     source, calls = Source(), Calls(external=(("p", (1.0, 0.0)),))
-    stages = dict.fromkeys(("solver", "gossip", "evaluator", "feedback", "selection", "learner", "ledger"), calls)
+    others = ("solver", "gossip", "evaluator", "feedback", "selection", "learner", "ledger", "observer")
+    stages = dict.fromkeys(others, calls)
     run_round(RoundId(number=5), Stages(tasks=source, **stages), 1)
     assert source.heard == [False, True]
 

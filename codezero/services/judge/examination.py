@@ -19,6 +19,9 @@ from codezero.services.judge.client import JudgeService
 if TYPE_CHECKING:
     from codezero.policy.query import QueryPolicy
 
+STOP_S = 3.0
+"""Longest wait in seconds for the end of the thread."""
+
 logger = logging.getLogger(__name__)
 
 
@@ -50,9 +53,9 @@ class Examination:
         """Returns the latest score, once; None if there is no new one. It may be of an earlier round."""
         return self._scores.pop() if self._scores else None
 
-    def stop(self, timeout_s: float = 3.0) -> None:
+    def stop(self) -> None:
         """Stops the thread; an examination under way is abandoned."""
-        self._worker.stop(timeout_s)
+        self._worker.stop(STOP_S)
 
     def _work(self) -> None:
         if self._worker.is_stopping or not self._rounds or (number := self._rounds.pop()) <= self._last():

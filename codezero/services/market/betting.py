@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from codezero.ledger.items import ItemState
-from codezero.services.judge.client import MAX_CHOICES, Clue
+from codezero.services.judge.client import Clue
 from codezero.services.market.book import Bet, Book
 from codezero.services.market.contract import OPEN, GameView, Market
 from codezero.services.market.stakes import Stakes, shown
@@ -68,7 +68,7 @@ class Betting:
     def _was_forgotten(self, clue: Clue) -> bool:
         """Returns whether the peer holds tokens of a game that the book does not know. Then the book was lost, perhaps
         after a bet on this very clue, so the bet is noted as unknown."""
-        held = self._market.tokens(clue.game, range(min(len(clue.choices), MAX_CHOICES)))
+        held = self._market.tokens(clue.game, range(len(clue.choices)))
         if not any(held):
             return False
         choice = held.index(max(held))

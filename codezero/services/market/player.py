@@ -31,6 +31,8 @@ BUSY_POLL_S = 2.0
 """Seconds between two steps while a bet is not confirmed."""
 MAX_POLL_S = 300.0
 """The longest wait in seconds while the judge service or the chain does not answer."""
+STOP_S = 3.0
+"""Longest wait in seconds for the end of the thread."""
 RECORD = "prg_record.txt"
 
 logger = logging.getLogger(__name__)
@@ -54,10 +56,9 @@ class Player:
         *,
         peer_id: str,
         log_dir: Path,
-        poll_s: float = POLL_S,
     ) -> None:
         """`wake` is called when there is something new for `delivery` to send."""
-        self._judge, self._policy, self._poll_s, self._book, self._wake = judge, policy, poll_s, book, wake
+        self._judge, self._policy, self._book, self._wake = judge, policy, book, wake
         self._betting = Betting(book, market, stakes)
         self.delivery = BetDelivery(book, market, BetRecord(log_dir / RECORD, peer_id))
         """Sends bets and claims, in another thread."""
@@ -73,9 +74,9 @@ class Player:
     def start(self) -> None:
         self._worker.start()
 
-    def stop(self, timeout_s: float = 3.0) -> None:
+    def stop(self) -> None:
         """Stops the thread. The next start finds the outcome of a transaction under way."""
-        self._worker.stop(timeout_s)
+        self._worker.stop(STOP_S)
 
     def tick(self) -> float:
         """Reads judge service and contract and makes one step; returns the seconds until the next."""
@@ -86,7 +87,7 @@ class Player:
         except CodezeroError as error:
             self._failures += 1
             self._troubled(str(error), type(error).__name__)
-            wait_s = backoff_s(self._failures - 1, MAX_POLL_S, self._poll_s)
+            wait_s = backoff_s(self._failures - 1, MAX_POLL_S, POLL_S)
             asked_for_s = error.retry_after_s if isinstance(error, RpcFault) else None
             return max(wait_s * random.uniform(0.75, 1.25), asked_for_s or 0.0)
         except Exception as error:  # the thread's boundary: whatever breaks in here must not end the node's training
@@ -98,7 +99,7 @@ class Player:
             self._note("")
         else:
             self._troubled(str(trouble), type(trouble).__name__)
-        return BUSY_POLL_S if busy else self._poll_s * random.uniform(0.7, 1.0)
+        return BUSY_POLL_S if busy else POLL_S * random.uniform(0.7, 1.0)
 
     def _play(self) -> bool:
         """Makes one step; returns whether a bet is on its way."""

@@ -99,6 +99,7 @@ def stages(writer, solvers, learner=None, feedback=None, tests=None):
         feedback=feedback or FeedbackBook(wait=0),
         learner=learner,
         tests=tests,
+        on_stage=lambda name: None,
     )
 
 

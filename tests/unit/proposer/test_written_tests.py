@@ -71,7 +71,7 @@ def made(workers, attempts=(), answers=(), batch=5):
 def given(workers, attempts, answers, problem=None, solution=SOLUTION):
     """The lines of the tests, and the report."""
     tests, _, _ = made(workers, attempts, answers)
-    (found,), report = tests.give([(problem or proposal(), solution)], StageClock())
+    (found,), report = tests.give([(problem or proposal(), solution)], StageClock(lambda name: None))
     return found.tests.split("\n"), report
 
 
@@ -92,7 +92,7 @@ def test_the_report_names_the_batch_of_the_test_writer(workers):
 
 def test_before_the_test_writers_first_batch_problems_keep_their_own_tests_and_nobody_is_asked(workers):
     tests, solver, writer = made(workers, [ABSOLUTE], [("assert f(-3) == -2",)], batch=0)
-    clock = StageClock()
+    clock = StageClock(lambda name: None)
     assert tests.give([(proposal(), SOLUTION)], clock) == ([proposal()], None)
     assert clock.seconds == {}
     assert not hasattr(solver, "asked")
@@ -187,7 +187,7 @@ def test_cases_that_end_the_worker_leave_a_problem_its_own_tests(workers):
 
 def test_the_writer_is_asked_about_each_attempt_and_sees_what_the_solver_saw(workers):
     tests, solver, writer = made(workers, [ABSOLUTE, SOLUTION, ""], [])
-    tests.give([(proposal(), SOLUTION), (proposal("g"), "def g(x): return x + 1")], StageClock())
+    tests.give([(proposal(), SOLUTION), (proposal("g"), "def g(x): return x + 1")], StageClock(lambda name: None))
     assert [(one.function, one.code) for one in writer.subjects] == [
         *(("f", ABSOLUTE), ("f", SOLUTION), ("g", ABSOLUTE), ("g", SOLUTION)),
     ]
@@ -199,7 +199,7 @@ def test_the_writer_is_asked_about_each_attempt_and_sees_what_the_solver_saw(wor
 def test_a_problem_whose_prompt_is_too_long_and_a_batch_without_any_go_on(workers):
     tests, report = given(workers, [], [])
     assert (tests, counts(report)) == (OWN, (1, 0, 0, 0, 0))
-    clock = StageClock()
+    clock = StageClock(lambda name: None)
     proposals, report = made(workers)[0].give([], clock)
     assert (proposals, counts(report)) == ([], (0, 0, 0, 0, 0))
     assert list(clock.seconds) == ["solve", "cases", "try"]

@@ -120,7 +120,7 @@ class Peer:
         scope = LedgerScope(chain_id=CHAIN_ID, contract=self.market.address, peer_id=self.peer_id)
         return Book(self.folder / OUTBOX, scope)
 
-    def player(self, judge, policy=None, contract=None, stakes=None, **settings):
+    def player(self, judge, policy=None, contract=None, stakes=None):
         return Player(
             judge.service(),
             contract or self.contract,
@@ -130,7 +130,6 @@ class Peer:
             lambda: None,
             peer_id=self.peer_id,
             log_dir=self.folder / "logs",
-            **settings,
         )
 
     @property

@@ -132,13 +132,15 @@ def test_9_a_judge_that_never_answers_holds_up_nobody(market, tmp_path, judge, m
     judge.clue = never
     player = peer.player(judge)
     started = time.monotonic()
+    monkeypatch.setattr(module, "STOP_S", 0.1)
     player.start()
-    player.stop(timeout_s=0.1)
+    player.stop()
     assert time.monotonic() - started < 60
 
 
 def test_9_short_rounds_are_played_in_a_thread_whatever_the_training_does(market, tmp_path, judge, monkeypatch):
     monkeypatch.setattr(module, "BUSY_POLL_S", 0.05)
+    monkeypatch.setattr(module, "POLL_S", 0.1)
     peer = market.peer(tmp_path)
     game = market.new_game()
     asked_by = set()
@@ -152,7 +154,7 @@ def test_9_short_rounds_are_played_in_a_thread_whatever_the_training_does(market
         player.delivery.deliver()
         return len(peer.lines) > clue
 
-    player = peer.player(judge, Here(), poll_s=0.1)
+    player = peer.player(judge, Here())
     player.start()
     for clue in range(3):
         judge.show(game, clue=clue, rounds_remaining=3 - clue)
