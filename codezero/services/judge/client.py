@@ -37,9 +37,10 @@ class JudgeServiceError(CodezeroError):
     """Raised if the judge service cannot be asked, or its reply is invalid. It never ends a round."""
 
 
-class _Question(msgspec.Struct):
+class Question(msgspec.Struct, frozen=True):
     session_id: _Session
-    question: _Text
+    text: _Text = msgspec.field(name="question")
+    """The question; neutralised by `JudgeService`."""
 
 
 class _Score(msgspec.Struct):
@@ -47,6 +48,8 @@ class _Score(msgspec.Struct):
 
 
 class _Clue(msgspec.Struct):
+    """The current round; the last two are null while no game is open."""
+
     game_id: _Number
     clue_id: _Number
     rounds_remaining: _Number
@@ -54,13 +57,6 @@ class _Clue(msgspec.Struct):
     choices: Annotated[list[Annotated[str, Meta(max_length=MAX_CHOICE_CHARS)]], Meta(max_length=MAX_CHOICES)] | None = (
         None
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    session_id: str | int
-    text: str
-    """The question, neutralised."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,11 +82,11 @@ class JudgeService:
 
     def request_question(self, peer_id: str, round_number: int, model_name: str) -> Question:
         body = {"user_id": peer_id, "round_number": round_number, "model_name": model_name}
-        found = self._post("/request-question/", body, _Question)
-        text = plain(found.question).strip()
+        found = self._post("/request-question/", body, Question)
+        text = plain(found.text).strip()
         if not text:
             raise JudgeServiceError(f"the judge service at {self._client.place} sent no question for this round")
-        return Question(session_id=found.session_id, text=text)
+        return msgspec.structs.replace(found, text=text)
 
     def submit_answer(self, question: Question, round_number: int, answer: str) -> float:
         """Submits an answer and returns its score, a finite number on the service's own scale."""
