@@ -57,12 +57,8 @@ class WorkerError(CodezeroError):
     may_pass = True
 
 
-class ScoringError(CodezeroError):
-    """A file of stored solutions cannot be read, or the file of their scores cannot be written."""
-
-
-class ReportError(CodezeroError):
-    """A report cannot be made from the given files, or cannot be written."""
+class CommandError(CodezeroError):
+    """A command cannot read, write or serve what it was asked for: a report, a file of solutions, the dashboard."""
 
 
 class RolloutError(CodezeroError):
@@ -99,10 +95,6 @@ class NetworkError(CodezeroError):
 
 class ChainError(CodezeroError):
     """The user's own chain cannot be run, reached, or used as asked."""
-
-
-class DashboardError(CodezeroError):
-    """The dashboard cannot be served at the given address."""
 
 
 class Stopping(CodezeroError):

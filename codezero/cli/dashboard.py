@@ -29,7 +29,7 @@ def add_commands(commands: Commands) -> None:
 
 
 def _dashboard(options: argparse.Namespace) -> None:
-    from codezero.errors import DashboardError
+    from codezero.errors import CommandError
     from codezero.ledger.board import read_shared
     from codezero.runtime.console import Console
     from codezero.views.web.page_data import MOST
@@ -39,7 +39,7 @@ def _dashboard(options: argparse.Namespace) -> None:
     folders = options.folders or [Path(name) for name in FOLDERS]
     for folder in folders:
         if options.folders and not folder.is_dir():
-            raise DashboardError(
+            raise CommandError(
                 f"there is no folder {folder}: give the state folder of a node (state_dir, default state), or the "
                 "folder of a swarm such as swarms/home"
             )

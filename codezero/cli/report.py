@@ -34,19 +34,19 @@ def add_commands(commands: Commands) -> None:
 
 
 def _report(options: argparse.Namespace) -> None:
-    from codezero.errors import ReportError
+    from codezero.errors import CommandError
     from codezero.runtime.console import Console
 
     if (options.before is None) != (options.after is None):
-        raise ReportError("--before and --after go together: give the results of both")
+        raise CommandError("--before and --after go together: give the results of both")
     if not options.out.name:
-        raise ReportError(f"--out '{options.out}' is no file: give one such as report.html")
+        raise CommandError(f"--out '{options.out}' is no file: give one such as report.html")
     to_stdout, out = str(options.out) == "-", options.out
     picture = out.with_suffix(".png")
     if options.png and to_stdout:
-        raise ReportError("--out - prints the page alone: leave out --png, or give a file")
+        raise CommandError("--out - prints the page alone: leave out --png, or give a file")
     if options.png and picture == out:
-        raise ReportError(f"--out {out} is the page: the picture lies beside it as .png")
+        raise CommandError(f"--out {out} is the page: the picture lies beside it as .png")
     from codezero.views.report import write
 
     for file in [] if to_stdout else [out, *([picture] if options.png else [])]:

@@ -13,7 +13,7 @@ from itertools import groupby, tee
 from pathlib import Path
 from typing import Any
 
-from codezero.errors import ScoringError
+from codezero.errors import CommandError
 from codezero.evaluate.evaluator import FrozenEvaluator
 from codezero.evaluate.examiner import ReferenceOf
 from codezero.runtime.console import Console
@@ -52,16 +52,16 @@ def score_file(
     """Scores the lines of a file into another. Returns how many lines have a reward and how many have none.
 
     Lines are written as soon as their group is scored, and the settings into a file beside them: a run with the same
-    input and settings resumes one that was stopped. Raises ScoringError: the input cannot be read, or is the output;
+    input and settings resumes one that was stopped. Raises CommandError: the input cannot be read, or is the output;
     StateError: the output cannot be written, or was made of another input or with other settings; ModelError or
     EvaluatorError: there is no judge.
     """
     if Path(target).resolve() == Path(source).resolve():
-        raise ScoringError(f"{target} is the input: give --out another name")
+        raise CommandError(f"{target} is the input: give --out another name")
     try:
         content = Path(source).read_bytes()
     except OSError as error:
-        raise ScoringError(f"{source}: {error.strerror}: check the path and your rights") from error
+        raise CommandError(f"{source}: {error.strerror}: check the path and your rights") from error
     made_with = {"input": hashlib.sha256(content).hexdigest(), "settings": list(settings)}
     with (
         StringIO(content.decode(errors="replace")) as lines,

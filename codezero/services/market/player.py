@@ -38,10 +38,6 @@ RECORD = "prg_record.txt"
 logger = logging.getLogger(__name__)
 
 
-class NoChoice(CodezeroError):
-    """Raised if the policy gives no usable likelihoods of the choices."""
-
-
 class Player:
     """The player of one peer at one market."""
 
@@ -117,11 +113,8 @@ class Player:
         if self._chosen is None or self._chosen[0] != clue:
             completions = [choice + prompt.CLOSING for choice in clue.choices]
             chat = prompt.messages(clue.text, clue.choices)
-            try:
-                logprobs = self._policy.token_logprobs(chat, prompt.OPENING, completions)
-                self._chosen = clue, most_likely(dict(zip(clue.choices, logprobs, strict=True)))
-            except ValueError as error:
-                raise NoChoice(f"no bet: the policy gives no usable likelihoods of the choices ({error})") from error
+            logprobs = self._policy.token_logprobs(chat, prompt.OPENING, completions)
+            self._chosen = clue, most_likely(dict(zip(clue.choices, logprobs, strict=True)))
         return self._chosen[1]
 
     def _note(self, trouble: str, kind: str = "") -> None:

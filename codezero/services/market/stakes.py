@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from codezero.errors import CodezeroError
+
 TOKEN = 10**18
 """Units per bet token; amounts are whole units everywhere."""
 
@@ -15,10 +17,10 @@ def most_likely(logprobs: Mapping[str, Sequence[float]]) -> int:
     """Returns the index of the choice whose tokens have the highest mean log-probability, the first of equals.
 
     `logprobs` has the log-probability of each token, by choice. Unlike a sum, a mean does not favour short choices.
-    Raises ValueError: there is no choice, or one without valid log-probabilities.
+    Raises CodezeroError: there is no choice, or one without valid log-probabilities.
     """
     if not logprobs or not all(tokens and all(map(_is_logprob, tokens)) for tokens in logprobs.values()):
-        raise ValueError("not every choice has log-probabilities")
+        raise CodezeroError("no bet: the policy gives no usable likelihoods of the choices")
     means = [math.fsum(tokens) / len(tokens) for tokens in logprobs.values()]
     return means.index(max(means))
 

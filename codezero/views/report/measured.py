@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from codezero.errors import ReportError
+from codezero.errors import CommandError
 from codezero.evaluate.intervals import bootstrap
 from codezero.evaluate.metrics import Estimate, pass_at_k
 from codezero.views.report.change import MeanChange, paired
@@ -71,17 +71,17 @@ class Comparison:
 
 
 def read_measured(path: Path) -> Measured:
-    """Returns the results in a file, or in its folder. Raises ReportError if there are none, or none that is whole."""
+    """Returns the results in a file, or in its folder. Raises CommandError if there are none, or none that is whole."""
     file = path / RESULTS if path.is_dir() else path
     if not file.is_file():
-        raise ReportError(f"there is no {file}: give the {RESULTS} that `codezero eval` wrote, or its folder (--out)")
+        raise CommandError(f"there is no {file}: give the {RESULTS} that `codezero eval` wrote, or its folder (--out)")
     outcomes: dict[str, list[bool]] = {}
     questions: dict[str, str] = {}
     for line in JsonLines(file, _Line).read():
         outcomes.setdefault(line.group, []).append(line.passed)
         questions[line.group] = line.question
     if not outcomes:
-        raise ReportError(f"{file} has no results of `codezero eval`: give the {RESULTS} that it wrote")
+        raise CommandError(f"{file} has no results of `codezero eval`: give the {RESULTS} that it wrote")
     return Measured(settings=_settings(file.with_name(SETTINGS)), outcomes=outcomes, questions=questions)
 
 
@@ -94,10 +94,10 @@ def _settings(path: Path) -> dict[str, Any]:
 
 
 def compare(before: Measured, after: Measured) -> Comparison:
-    """Returns the comparison over the problems that both have. Raises ReportError if they have none in common."""
+    """Returns the comparison over the problems that both have. Raises CommandError if they have none in common."""
     both = sorted(before.outcomes.keys() & after.outcomes.keys())
     if not both:
-        raise ReportError("--before and --after have no problem in common: measure both on the same problems")
+        raise CommandError("--before and --after have no problem in common: measure both on the same problems")
     k = min(len(one.outcomes[problem]) for one in (before, after) for problem in both)
     rows = []
     for at in sorted({1, k}):

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from xml.etree import ElementTree
 
-from codezero.errors import ReportError
+from codezero.errors import CommandError
 from codezero.runtime.visible import visible
 from codezero.views.charts.runs import pass_chart, swarm_chart
 from codezero.views.report.page import MARK, charts_of_run, headline, sentences, title
@@ -29,11 +29,11 @@ _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 
 def png(runs: Sequence[RunFacts]) -> bytes:
-    """Returns the picture as PNG. Raises ReportError if the packages that draw it are not installed."""
+    """Returns the picture as PNG. Raises CommandError if the packages that draw it are not installed."""
     try:
         import resvg_py
     except ImportError as error:
-        raise ReportError(
+        raise CommandError(
             "a picture needs two small packages more: install the extra report (docs/launch-script.md)"
         ) from error
     fonts = _fonts()
@@ -54,10 +54,10 @@ def png(runs: Sequence[RunFacts]) -> bytes:
 
 def _fonts() -> list[Path]:
     """Returns the fonts of the extra, with which the picture is the same everywhere, and has text where a system has no
-    fonts. Raises ReportError if they are not installed."""
+    fonts. Raises CommandError if they are not installed."""
     found = find_spec(FONT)
     if found is None or not found.submodule_search_locations:
-        raise ReportError("a picture needs a font: install the extra report (docs/launch-script.md)")
+        raise CommandError("a picture needs a font: install the extra report (docs/launch-script.md)")
     folder = Path(found.submodule_search_locations[0]) / "files"
     return [folder / "SourceSansPro-Regular.ttf", folder / "SourceSansPro-Bold.ttf"]
 

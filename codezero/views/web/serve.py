@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Callable
 
 from codezero.config.multiaddr import is_loopback
-from codezero.errors import DashboardError
+from codezero.errors import CommandError
 from codezero.runtime.serving import end_by_sigterm, in_url, listening, serve_app
 from codezero.views.web.app import make_app
 from codezero.views.web.page_data import Board
@@ -18,10 +18,10 @@ CONNECTIONS = 64
 def serve(source: WatchedFolders, board: Board | None, host: str, port: int, say: Callable[[str], None]) -> None:
     """Serves on `host` and `port` (0: a free one) until Ctrl-C or SIGTERM; prints its address with `say`.
 
-    Raises DashboardError if the address is not available.
+    Raises CommandError if the address is not available.
     """
     end_by_sigterm()
-    with listening(host, port, DashboardError, "dashboard") as listener:
+    with listening(host, port, CommandError, "dashboard") as listener:
         port = listener.getsockname()[1]
         app = make_app(source, board, hosts=(host,))
         say(f"dashboard: http://{_reached(host)}:{port}/  (Ctrl-C ends it)")

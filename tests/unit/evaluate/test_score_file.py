@@ -9,7 +9,7 @@ import pytest
 from benchmarks.attacks.bombs import BOMBS, CASES, TEST_BOMBS, solution
 from codezero.cli import main
 from codezero.config.load import load_config
-from codezero.errors import ScoringError, StateError
+from codezero.errors import CommandError, StateError
 from codezero.evaluate.build import evaluator_alone
 from codezero.evaluate.evaluator import P_FAILED, P_PASSED
 from codezero.evaluate.judge import Opinion
@@ -190,10 +190,10 @@ def test_a_device_as_output_is_refused(stored):
 
 
 def test_a_missing_input_and_the_input_as_output_are_refused(tmp_path, stored):
-    with pytest.raises(ScoringError, match="No such file"):
+    with pytest.raises(CommandError, match="No such file"):
         score_file(str(tmp_path / "missing.jsonl"), str(tmp_path / "out"), [], alone(config_of("x")), Console())
     before = stored.read_text()
-    with pytest.raises(ScoringError, match="is the input"):
+    with pytest.raises(CommandError, match="is the input"):
         score_file(str(stored), str(stored), [], alone(config_of("x")), Console())
     assert stored.read_text() == before
 

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import pytest
 
+from codezero.errors import CodezeroError
 from codezero.services.market.stakes import Stakes, most_likely, shown
 
 
@@ -19,9 +20,9 @@ def test_the_first_of_equals_is_taken():
 
 @pytest.mark.parametrize("tokens", [[], [math.nan], [-1.0, -math.inf], [math.inf], [0.5]], ids=str)
 def test_what_is_no_likelihood_is_refused(tokens):
-    with pytest.raises(ValueError, match="not every choice"):
+    with pytest.raises(CodezeroError, match="no usable likelihoods"):
         most_likely({"a": [-1.0], "b": tokens})
-    with pytest.raises(ValueError, match="not every choice"):
+    with pytest.raises(CodezeroError, match="no usable likelihoods"):
         most_likely({})
 
 

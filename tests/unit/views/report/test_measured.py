@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from codezero.errors import ReportError
+from codezero.errors import CommandError
 from codezero.views.report.measured import compare, read_measured
 from tests.unit.views.report.runs import results
 
@@ -58,14 +58,14 @@ def test_settings_that_should_be_equal_and_are_not_are_named_and_paths_are_short
 )
 def test_a_file_without_results_is_refused(tmp_path, content):
     (tmp_path / "results.jsonl").write_bytes(content)
-    with pytest.raises(ReportError, match="has no results of `codezero eval`"):
+    with pytest.raises(CommandError, match="has no results of `codezero eval`"):
         read_measured(tmp_path)
 
 
 def test_a_missing_file_and_other_problems_are_refused(tmp_path):
-    with pytest.raises(ReportError, match=r"there is no .*gone: give the results.jsonl"):
+    with pytest.raises(CommandError, match=r"there is no .*gone: give the results.jsonl"):
         read_measured(tmp_path / "gone")
-    with pytest.raises(ReportError, match="no problem in common"):
+    with pytest.raises(CommandError, match="no problem in common"):
         compare(read(tmp_path / "a", {"p": [True]}), read(tmp_path / "b", {"q": [True]}))
 
 

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from codezero.errors import ReportError
+from codezero.errors import CommandError
 from codezero.observe.probes import PAIR
 from codezero.views.report import picture
 from codezero.views.report.summary import gather
@@ -115,5 +115,5 @@ def test_what_is_not_installed_is_named(tmp_path, monkeypatch, missing):
         monkeypatch.setitem(sys.modules, missing, None)
     else:
         monkeypatch.setattr(picture, "FONT", "no_such_font")
-    with pytest.raises(ReportError, match=r"install the extra report"):
+    with pytest.raises(CommandError, match=r"install the extra report"):
         picture.png(facts(tmp_path / "state"))
