@@ -50,6 +50,8 @@ Counts = Counter[tuple[str, str, bool]]
 class Memory:
     """board.Board of one node, and its link; `records` are those of all: (round, bytes) by name."""
 
+    duplicate_identity = False
+
     def __init__(self, name: str, records: dict[str, tuple[int, bytes]]) -> None:
         self._name, self._records = name, records
 

@@ -78,6 +78,10 @@ class RecordedBoard:
         self.record = Record()
         self._round_number = 0
 
+    @property
+    def duplicate_identity(self) -> bool:
+        return self._board.duplicate_identity
+
     def pack(self, round_id: RoundId, groups: Sequence[RolloutGroup]) -> bytes:
         return self._board.pack(round_id, groups)
 

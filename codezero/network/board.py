@@ -51,14 +51,17 @@ class Sight:
     notices: list[Notice] = field(default_factory=list)
     rejected: set[tuple[str, Reason]] = field(default_factory=set)
     """Publications that cannot be used, as (claimed peer id, reason)."""
-    duplicate_identity: bool = False
-    """True if another live node publishes under this node's peer id."""
     own: bool = False
     """True if there is a publication under this node's peer id."""
 
 
 class Board(Protocol):
     """The board of rollouts."""
+
+    @property
+    def duplicate_identity(self) -> bool:
+        """True if this exchange has shown another live node with this node's key."""
+        ...
 
     def pack(self, round_id: RoundId, groups: Sequence[RolloutGroup]) -> bytes:
         """Encodes own groups of a round. Raises WireError: the record is too large, or other nodes would refuse it."""
@@ -84,8 +87,10 @@ class Board(Protocol):
 class RecordFeed(Protocol[T]):
     """A feed of proposals or feedback, in which each peer has one record of its latest ones."""
 
-    duplicate_identity: bool
-    """True if this node's last record replaced one of another live node with the same key."""
+    @property
+    def duplicate_identity(self) -> bool:
+        """True if this node's last record replaced one of another live node with the same key."""
+        ...
 
     def pack(self, items: Sequence[T]) -> bytes:
         """Encodes items as a record. Raises WireError: it is too large, or other nodes would refuse it."""

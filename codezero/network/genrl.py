@@ -52,8 +52,7 @@ class GenrlBoard:
     def __init__(self, swarm: str, identity: Identity, instance: str, window: int) -> None:
         self._swarm, self._identity, self._instance, self._window = swarm, identity, instance, window
         self._started_at_s = time.time()
-        self._duplicate_identity = False
-        """True if another live node with this key was seen since the last exchange."""
+        self.duplicate_identity = False
         self._taken: OrderedDict[bytes, None] = OrderedDict()
         """Hashes of the records that `take` has returned."""
 
@@ -74,13 +73,13 @@ class GenrlBoard:
     async def publish(self, dht: Dht, round_id: RoundId, record: bytes, ttl_s: float) -> bool:
         key, own = str(round_id.number), self._identity.peer_id
         before = _versions(await dht.read(key)).get(own, ())
-        self._duplicate_identity |= any(self._is_of_duplicate(version, round_id.number) for version in before)
+        self.duplicate_identity |= any(self._is_of_duplicate(version, round_id.number) for version in before)
         return any(await dht.store(key, own, record, time.time() + TTL_S))
 
     async def look(self, dht: Dht, round_id: RoundId) -> Sight:
         numbers = range(round_id.number, max(round_id.number - self._window, -1), -1)
         shown = await asyncio.gather(*[dht.read(str(number)) for number in numbers])
-        sight = Sight(duplicate_identity=self._duplicate_identity)
+        sight = Sight()
         newest: dict[str, Notice] = {}
         for age, (number, replicas) in enumerate(zip(numbers, shown, strict=True)):
             for name, versions in _versions(replicas).items():
@@ -88,7 +87,7 @@ class GenrlBoard:
                 if peer_id is None:
                     sight.rejected.add((ascii(name), Reason.MALFORMED))
                 elif name == self._identity.peer_id:
-                    sight.duplicate_identity |= age == 0 and any(
+                    self.duplicate_identity |= age == 0 and any(
                         self._is_of_duplicate(version, number) for version in versions
                     )
                 elif name not in newest:
@@ -128,7 +127,7 @@ class GenrlBoard:
         return record.groups, record.dropped
 
     def finished(self) -> None:
-        self._duplicate_identity = False  # the age of a record is in its key
+        self.duplicate_identity = False  # the age of a record is in its key
 
     def _read(self, raw: bytes, peer_id: str, number: int) -> GenrlRecord:
         record = wire.read_genrl(raw, peer_id, swarm=self._swarm, round_number=number)

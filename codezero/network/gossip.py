@@ -124,6 +124,7 @@ class SwarmGossip:
         for address in {at for peer, at in (self._awaited or {}).items() if peer in now.missing}:
             self._in_vain[address] = self._in_vain.get(address, 0) + ROUNDS_OUT
         self._awaited = {peer: at for peer, at in now.came.items() if self._in_vain.get(at, 0) <= ROUNDS_OUT}
+        duplicate_identity = self._board.duplicate_identity
         self._board.finished()
         rejected = self._reader.take_rejected()
         if record is not None and now.kept_by is None:
@@ -140,7 +141,7 @@ class SwarmGossip:
                 *((group.peer_id, "too_large_to_share") for group in too_large),
                 *sorted((peer, reason.value) for peer, reason in rejected.elements())[:MAX_REJECTED],
             ),
-            network=DUPLICATE_IDENTITY if now.duplicate_identity else now.in_sight or self._link.status(),
+            network=DUPLICATE_IDENTITY if duplicate_identity else now.in_sight or self._link.status(),
         )
 
     async def _watch(self, now: _Exchange) -> list[Notice]:
@@ -153,7 +154,6 @@ class SwarmGossip:
                 await self._publish(dht, now)
                 if self._pool_size:
                     sight = await self._board.look(dht, now.round_id)
-            now.duplicate_identity |= sight.duplicate_identity
             active = sum(notice.age is not None for notice in sight.notices)
             now.in_sight = f"{active} peer{'s' * (active != 1)} in sight" if active else ""
             for peer_id, reason in sight.rejected:
@@ -275,7 +275,7 @@ class _Exchange:
         """Peers whose publications were taken."""
         self.missing: set[str] = set()
         """Peers that were still awaited at the last look."""
-        self.duplicate_identity, self.in_sight = False, ""
+        self.in_sight = ""
         self._deadline_s = time.monotonic() + wait_s
         self._poll_s = FIRST_POLL_S
 

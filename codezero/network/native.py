@@ -35,6 +35,10 @@ class NativeBoard:
         self._shards: tuple[RoundId | None, Sequence[str]] = (None, ())
         self._looked_at_s = time.time()
 
+    @property
+    def duplicate_identity(self) -> bool:
+        return self._topic.duplicate_identity
+
     def pack(self, round_id: RoundId, groups: Sequence[RolloutGroup]) -> bytes:
         return wire.pack_groups(groups)
 
@@ -97,12 +101,14 @@ class _NativeFeed(Generic[T]):
         unpack: Callable[[bytes, Announcement], tuple[tuple[T, ...], tuple[Reason, ...]]],
     ) -> None:
         self._topic, self.pack, self._unpack = topic, pack, unpack
-        self.duplicate_identity = False
+
+    @property
+    def duplicate_identity(self) -> bool:
+        return self._topic.duplicate_identity
 
     async def publish(self, dht: Dht, record: bytes) -> bool:
-        kept = await self._topic.publish(dht, record, PROPOSAL_TTL_S)
-        self.duplicate_identity, self._topic.duplicate_identity = self._topic.duplicate_identity, False
-        return kept
+        self._topic.duplicate_identity = False
+        return await self._topic.publish(dht, record, PROPOSAL_TTL_S)
 
     async def look(self, dht: Dht) -> Sight:
         return await self._topic.look(dht)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 
 from hivemind.p2p import PeerID
@@ -32,7 +33,7 @@ class SignedTopic:
         self._swarm, self._topic, self._identity, self._instance = swarm, topic, identity, instance
         self._started_at_s = time.time()
         self.duplicate_identity = False
-        """True if publishing has shown another live node with this node's key. The owner of the topic resets it."""
+        """True if another live node with this node's key was seen. The owner of the topic resets it."""
 
     async def publish(
         self, dht: Dht, body: bytes, ttl_s: float, *, round_number: int = 0, shards: Sequence[str] = ("",)
@@ -57,7 +58,10 @@ class SignedTopic:
         for shard in shards:
             key, subkey = self._key(shard), directory.slot(announcement.peer_id)
             kept, before = await dht.replace(key, subkey, signed, announcement.expires_at_s)
-            self.duplicate_identity |= self._shows_duplicate(before)
+            for at, entry in (pair for replica in before for pair in replica.items()):
+                if directory.peer_of(at) == self._identity.peer_id:
+                    with contextlib.suppress(WireError):
+                        self._note_own(self._checked(self._identity.peer_id, entry))
             if any(kept):
                 return True
         return False
@@ -65,13 +69,19 @@ class SignedTopic:
     async def look(self, dht: Dht, shards: Iterable[str] = ("",)) -> Sight:
         """Returns the newest valid announcement of each peer. Ages are not set."""
         shown = await asyncio.gather(*[dht.read(self._key(shard)) for shard in shards])
-        sight = Sight(duplicate_identity=self.duplicate_identity)
+        sight = Sight()
         newest: dict[str, Announcement] = {}
         claims: dict[str, dict[str, str]] = {}
         for subkey, entry in (pair for replicas in shown for replica in replicas for pair in replica.items()):
             peer_id = directory.peer_of(subkey)
-            announcement = self._check(peer_id, entry, sight)
-            if announcement is None:
+            try:
+                announcement = self._checked(peer_id, entry)
+            except WireError as error:
+                sight.rejected.add((peer_id, error.reason))
+                continue
+            if peer_id == self._identity.peer_id:
+                sight.own = True
+                self._note_own(announcement)
                 continue
             if entry.address is not None and is_group(entry.address):
                 witness = dht.addresses.seen(PeerID.from_base58(entry.witness))
@@ -96,30 +106,18 @@ class SignedTopic:
     def _key(self, shard: str) -> str:
         return directory.directory_key(self._swarm, self._topic, shard)
 
-    def _shows_duplicate(self, before: Sequence[Mapping[str, DirectoryEntry]]) -> bool:
-        """Returns True if publishing has replaced an entry of another live node with this key."""
-        sight = Sight()
-        for subkey, entry in (pair for replica in before for pair in replica.items()):
-            if directory.peer_of(subkey) == self._identity.peer_id:
-                self._check(self._identity.peer_id, entry, sight)
-        return sight.duplicate_identity
-
-    def _check(self, peer_id: str, entry: DirectoryEntry, sight: Sight) -> Announcement | None:
-        """Returns the announcement in an entry if it is another peer's and valid now; else None, noted in `sight`."""
+    def _checked(self, peer_id: str, entry: DirectoryEntry) -> Announcement:
+        """Returns the announcement in a peer's entry. Raises WireError: it is not the peer's, or not valid now."""
         now = time.time()
-        try:
-            announcement = _verified(entry.value, self._swarm, self._topic, peer_id)
-            if not announcement.published_at_s - directory.MAX_CLOCK_ERROR_S <= now < announcement.expires_at_s:
-                raise WireError(Reason.STALE, "it has expired, or is published in the future")
-        except WireError as error:
-            sight.rejected.add((peer_id, error.reason))
-            return None
-        if peer_id == self._identity.peer_id:
-            later = announcement.published_at_s > self._started_at_s
-            sight.duplicate_identity |= later and announcement.instance != self._instance
-            sight.own = True
-            return None
+        announcement = _verified(entry.value, self._swarm, self._topic, peer_id)
+        if not announcement.published_at_s - directory.MAX_CLOCK_ERROR_S <= now < announcement.expires_at_s:
+            raise WireError(Reason.STALE, "it has expired, or is published in the future")
         return announcement
+
+    def _note_own(self, announcement: Announcement) -> None:
+        """Notes an announcement with this node's key, which is another live node's if it is newer than this process."""
+        later = announcement.published_at_s > self._started_at_s
+        self.duplicate_identity |= later and announcement.instance != self._instance
 
 
 async def _notice(dht: Dht, announcement: Announcement, claimed: Collection[str]) -> Notice:

@@ -54,7 +54,7 @@ class Board:
             )
             for name, content in self.publications.items()
         ]
-        return Sight(notices=notices, rejected=set(self.rejected), duplicate_identity=self.duplicate_identity)
+        return Sight(notices=notices, rejected=set(self.rejected))
 
     async def take(self, dht, notice):
         if isinstance(notice.content, WireError):

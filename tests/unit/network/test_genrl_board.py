@@ -75,10 +75,11 @@ def test_what_one_publishes_another_sees_and_takes():
     async def scenario():
         alice, bob = await swarm("alice", "bob")
         assert await publish(board("alice"), alice, ROUND, [group(ALICE, "one")], 600.0)
-        found, problems, sight = await taken(board("bob"), bob)
+        one = board("bob")
+        found, problems, sight = await taken(one, bob)
         assert (found, problems) == ({ALICE: ["one"]}, {ALICE: []})
         assert [(notice.address, notice.age) for notice in sight.notices] == [("10.0.0.1", 0)]
-        assert not sight.duplicate_identity
+        assert not one.duplicate_identity
 
     run(scenario)
 
@@ -226,7 +227,9 @@ def test_a_duplicate_identity_has_signed_with_our_key_after_we_started():
             [group(identity(signer).peer_id)], identity(signer), instance=instance, published_at_s=published_at_s
         )
         shows(replica, [(ALICE, bin_(own))])
-        return (await board("alice").look(reader, ROUND)).duplicate_identity
+        one = board("alice")
+        await one.look(reader, ROUND)
+        return one.duplicate_identity
 
     later = time.time() + 100
     assert run(lambda: scenario("f" * 16, later))
@@ -242,7 +245,8 @@ def test_of_two_with_one_key_the_later_sees_the_other_though_it_takes_its_place(
         seen_duplicates = []
         for by in (one, two, one):
             assert await publish(by, alice, ROUND, [group(ALICE)], 600.0)
-            seen_duplicates.append((await by.look(alice, ROUND)).duplicate_identity)
+            await by.look(alice, ROUND)
+            seen_duplicates.append(by.duplicate_identity)
             by.finished()
         return seen_duplicates
 
@@ -253,8 +257,9 @@ def test_anybody_may_publish_unsigned_under_our_peer_id_and_it_is_no_duplicate_i
     async def scenario():
         reader, replica = await swarm("alice", "replica")
         shows(replica, [(ALICE, bin_(unsigned("not mine")))])
-        sight = await board("alice").look(reader, ROUND)
-        return sight.duplicate_identity, sight.notices
+        one = board("alice")
+        sight = await one.look(reader, ROUND)
+        return one.duplicate_identity, sight.notices
 
     assert run(scenario) == (False, [])
 

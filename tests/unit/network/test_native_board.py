@@ -69,7 +69,7 @@ def test_what_one_publishes_another_sees_and_takes():
         (notice,) = sight.notices
         assert (notice.peer_id, notice.address, notice.age) == (ALICE, "10.0.0.1", 0)
         assert await one.take(bob, notice) == (tuple(groups), ())
-        assert (sight.rejected, sight.duplicate_identity) == (set(), False)
+        assert (sight.rejected, one.duplicate_identity) == (set(), False)
 
     run(scenario)
 
@@ -200,7 +200,8 @@ def test_a_replica_does_not_vote_twice_by_serving_two_shards(monkeypatch):
 def test_a_duplicate_identity_is_one_that_published_after_we_started():
     async def scenario(ago_s: float, instance: str) -> bool:
         one = board("alice")
-        return (await seen([(ALICE, signed("alice", ago_s, instance=instance))], by=one)).duplicate_identity
+        await seen([(ALICE, signed("alice", ago_s, instance=instance))], by=one)
+        return one.duplicate_identity
 
     assert run(lambda: scenario(-1.0, "ffffffffffffffff"))
     assert not run(lambda: scenario(-1.0, "00112233aabbccdd"))  # ourselves
@@ -214,7 +215,8 @@ def test_of_two_with_one_key_the_later_sees_the_other_though_it_takes_its_place(
         seen_duplicates = []
         for number, by in enumerate((one, two, one, one)):
             assert await publish(by, alice, RoundId(number=number), [group(ALICE, str(number))], MINUTES_S)
-            seen_duplicates.append((await by.look(alice, RoundId(number=number))).duplicate_identity)
+            await by.look(alice, RoundId(number=number))
+            seen_duplicates.append(by.duplicate_identity)
             by.finished()
         return seen_duplicates
 
@@ -222,8 +224,9 @@ def test_of_two_with_one_key_the_later_sees_the_other_though_it_takes_its_place(
 
 
 def test_nobody_pretends_that_we_have_a_duplicate():
-    of_bob = signed("bob", -1.0, instance="f" * 16)
-    assert not run(lambda: seen([(ALICE, of_bob)], by=board("alice"))).duplicate_identity
+    alice, of_bob = board("alice"), signed("bob", -1.0, instance="f" * 16)
+    run(lambda: seen([(ALICE, of_bob)], by=alice))
+    assert not alice.duplicate_identity
 
 
 def test_age_counts_our_own_exchanges_since_it_was_published():
