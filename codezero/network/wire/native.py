@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
+import msgspec
 from msgspec import Meta, Raw, Struct
 from msgspec.msgpack import Decoder
 
 from codezero.network.wire.announcement import Announcement
-from codezero.network.wire.body import MAX_EXTENSION_BYTES, BodyItem, unpack_items
+from codezero.network.wire.body import MAX_EXTENSION_BYTES, BodyItem, pack_body, unpack_items
 from codezero.network.wire.codec import (
     MAX_GROUPS,
     Count,
@@ -24,8 +25,13 @@ from codezero.network.wire.codec import (
     encode,
     known_level,
 )
-from codezero.network.wire.fitting import ENVIRONMENT, LOGPROBS, pack_items
+from codezero.network.wire.fitting import most_that_fit
 from codezero.types import FinishReason, Rollout, RolloutGroup, Task, TaskOrigin
+
+ENVIRONMENT = "environment"
+"""The name of the extension that stays with its group, which means nothing without it."""
+LOGPROBS = "logprobs"
+"""The name of the extension that goes where a record is too large."""
 
 # Fields to which a later version may add words are decoded as any word.
 
@@ -65,6 +71,15 @@ def pack_groups(groups: Sequence[RolloutGroup]) -> bytes:
     return pack_items(items)
 
 
+def pack_items(items: Sequence[BodyItem]) -> bytes:
+    """Encodes all items as a body; as many of the first ones as fit keep their log-probabilities.
+
+    Raises WireError: without any it is still too large, or other nodes would refuse it.
+    """
+    bare = [_without_logprobs(item) for item in items]
+    return most_that_fit(lambda count: pack_body(encode([*items[:count], *bare[count:]])), len(items))[0]
+
+
 def unpack_groups(body: bytes, announcement: Announcement) -> tuple[tuple[RolloutGroup, ...], tuple[Reason, ...]]:
     """Returns an announced body's groups, and a reason for each one dropped. Raises WireError: none can be used."""
     items = unpack_items(body, announcement, _GROUPS)
@@ -84,6 +99,11 @@ def _to_items(groups: Sequence[RolloutGroup]) -> list[_Group]:
         if group.task.environment:
             item.extensions = {ENVIRONMENT: Raw(encode(group.task.environment))}
     return items
+
+
+def _without_logprobs(item: BodyItem) -> BodyItem:
+    kept = {name: value for name, value in item.extensions.items() if name != LOGPROBS}
+    return msgspec.structs.replace(item, extensions=kept)
 
 
 def _to_group(item: _Group, peer_id: str) -> RolloutGroup:

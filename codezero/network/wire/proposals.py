@@ -11,7 +11,7 @@ from msgspec.msgpack import Decoder
 
 from codezero.config.reward import MAX_REWARD
 from codezero.network.wire.announcement import Announcement
-from codezero.network.wire.body import BodyItem, unpack_items
+from codezero.network.wire.body import BodyItem, pack_body, unpack_items
 from codezero.network.wire.codec import (
     MAX_GROUPS,
     MAX_TEXT_CHARS,
@@ -21,9 +21,9 @@ from codezero.network.wire.codec import (
     WireError,
     convert_each,
     converted,
+    encode,
     known_level,
 )
-from codezero.network.wire.fitting import pack_items
 from codezero.proposals import Proposal
 
 MAX_PROPOSALS = 32
@@ -71,7 +71,7 @@ def pack_proposals(proposals: Sequence[Proposal]) -> bytes:
     items: list[_Proposal] = converted(proposals, _Proposals)
     for item in items:
         known_level(item.difficulty)
-    return pack_items(items)
+    return pack_body(encode(items))
 
 
 def unpack_proposals(body: bytes, announcement: Announcement) -> tuple[tuple[Proposal, ...], tuple[Reason, ...]]:
@@ -94,7 +94,7 @@ def pack_feedback(feedback: Sequence[Marks]) -> bytes:
     marks = [{"proposal_id": one.name, "p_correct": one.p_correct, "rewards": one.rewards} for one in feedback]
     items: list[_Marks] = converted(marks, _Feedback)
     _require_whole(items)
-    return pack_items(items)
+    return pack_body(encode(items))
 
 
 def unpack_feedback(body: bytes, announcement: Announcement) -> tuple[tuple[Marks, ...], tuple[Reason, ...]]:

@@ -23,7 +23,7 @@ from codezero.network.wire import (
 )
 from codezero.network.wire.body import BodyItem
 from codezero.network.wire.codec import MAX_RECORD_BYTES
-from codezero.network.wire.fitting import pack_items
+from codezero.network.wire.native import pack_items
 from tests.unit.network.proposal_nodes import marks, proposal
 from tests.unit.network.test_wire_fuzz import VALUES, at_most_mib
 from tests.unit.network.wire_builders import announce, extended, group
