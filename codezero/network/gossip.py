@@ -102,13 +102,13 @@ class SwarmGossip:
         for group in groups:
             remember(self._known_groups, _fingerprint(group))
         # In another thread, since packing groups that are too large takes many tries, and this thread must answer.
-        record, shared = await asyncio.to_thread(fit, partial(self._board.pack, round_id), groups)
-        too_large = groups[len(shared) :]
-        if too_large:
+        record, num_shared = await asyncio.to_thread(fit, partial(self._board.pack, round_id), groups)
+        num_too_large = len(groups) - num_shared
+        if num_too_large:
             logger.warning(
                 "round %d: %d of %d groups are too large to be shared. Nothing has to be done: the node trains on them",
                 round_id.number,
-                len(too_large),
+                num_too_large,
                 len(groups),
             )
         now = _Exchange(round_id, record, self._life_s(elapsed_s), self._config.patience * elapsed_s)
@@ -138,7 +138,7 @@ class SwarmGossip:
             local=tuple(groups),
             external=tuple(in_turns(now.pool[: self._pool_size], BY_ADDRESS_AND_PEER, lambda _: random.random())),
             rejected=(
-                *((group.peer_id, "too_large_to_share") for group in too_large),
+                *((group.peer_id, "too_large_to_share") for group in groups[:num_too_large]),  # all of this node
                 *sorted((peer, reason.value) for peer, reason in rejected.elements())[:MAX_REJECTED],
             ),
             network=DUPLICATE_IDENTITY if duplicate_identity else now.in_sight or self._link.status(),

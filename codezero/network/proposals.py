@@ -112,9 +112,9 @@ class SwarmProposals:
     async def _publish(self, place: str) -> bool:
         feed = self._board.feedback_at(place)
         record, _ = fit(feed.pack, list(reversed(self._feedback[place].marks.values())))
-        dht = await self._reader.network()
         if record is None:
             return True  # none of it can ever be sent
+        dht = await self._reader.network()
         try:
             return dht is not None and await asyncio.wait_for(feed.publish(dht, record), GIVE_S)
         except asyncio.TimeoutError:

@@ -64,9 +64,11 @@ class SwarmSolvers:
 
     async def _publish(self) -> bool:
         record, _ = fit(self._board.proposals.pack, list(reversed(self._latest.values())))
+        if record is None:
+            return False
         for _ in range(PUBLISH_TRIES):
             dht = await self._reader.network()
-            if record is None or dht is None:
+            if dht is None:
                 return False
             try:
                 if await asyncio.wait_for(self._board.proposals.publish(dht, record), PUBLISH_S):

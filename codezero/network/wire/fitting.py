@@ -13,17 +13,17 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-def fit(pack: Callable[[Sequence[T]], bytes], items: Sequence[T]) -> tuple[bytes | None, Sequence[T]]:
-    """Returns a record of as many of the first items as fit, and these items; (None, ()) if there are none.
+def fit(pack: Callable[[Sequence[T]], bytes], items: Sequence[T]) -> tuple[bytes | None, int]:
+    """Returns a record of as many of the first items as fit, and their number; (None, 0) if there are none.
 
     Items that cannot be sent even alone are left out.
     """
     try:
-        return (pack(items), items) if items else (None, ())
+        return (pack(items), len(items)) if items else (None, 0)
     except WireError:
         sendable = [item for item in items if _can_be_sent(pack, item)]
     record, count = most_that_fit(lambda count: pack(sendable[:count]), len(sendable))
-    return (record, sendable[:count]) if count else (None, ())
+    return (record, count) if count else (None, 0)
 
 
 def most_that_fit(pack: Callable[[int], bytes], most: int) -> tuple[bytes, int]:
