@@ -37,7 +37,7 @@ FIRST_POLL_S, LAST_POLL_S = 0.2, 2.0
 """First and longest wait in seconds between two looks at the board; each is half as long again as the last."""
 MAX_DYING_S = 60.0
 """Seconds after the end of its time that an exchange takes while the daemon is lost and started again."""
-TAKE_S, GATHER_S = 10.0, 20.0
+ROUND_TAKE_S, ROUND_GATHER_S = 10.0, 20.0
 """Longest waits in seconds: for one publication, and until the last batch of them is begun. So nodes that answer slowly
 cost a round at most half a minute."""
 ROUNDS_OUT = 10
@@ -200,7 +200,7 @@ class SwarmGossip:
         dht = await self._link.dht()
         spoiled: set[str] = set()
         ahead = in_turns(fresh, [lambda notice: notice.address], lambda notices: random.random())
-        deadline_s = time.monotonic() + GATHER_S
+        deadline_s = time.monotonic() + ROUND_GATHER_S
         while dht is not None and ahead and len(now.pool) < self._pool_size and time.monotonic() < deadline_s:
             count = min(self._pool_size - len(now.pool), MAX_FETCHES)
             taken = await asyncio.gather(*[self._take(dht, notice) for notice in ahead[:count]])
@@ -226,7 +226,7 @@ class SwarmGossip:
 
     async def _take(self, dht: Dht, notice: Notice) -> list[RolloutGroup] | Reason:
         """Returns the usable groups of a publication, or why it cannot be used at all."""
-        groups = await self._reader.take(notice, self._board.take(dht, notice), TAKE_S)
+        groups = await self._reader.take(notice, self._board.take(dht, notice), ROUND_TAKE_S)
         if isinstance(groups, Reason):
             return groups
         self._reader.done(notice)

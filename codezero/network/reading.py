@@ -19,7 +19,7 @@ from codezero.network.wire import Reason, WireError
 
 logger = logging.getLogger(__name__)
 
-READY_S, LOOK_S, GATHER_S, TAKE_S = 3.0, 12.0, 5.0, 7.0
+READY_S, FEED_LOOK_S, FEED_GATHER_S, FEED_TAKE_S = 3.0, 12.0, 5.0, 7.0
 """Longest waits in seconds: for the network, for a look at a feed, until the last record is asked for, for a record. A
 search among silent nodes takes up to MAX_SEARCH_S and one answer's time more, which nobody may cut short."""
 MAX_FETCHES = 8
@@ -58,7 +58,7 @@ class Reader:
         if dht is None:
             return []
         try:
-            sight = await asyncio.wait_for(feed.look(dht), LOOK_S)
+            sight = await asyncio.wait_for(feed.look(dht), FEED_LOOK_S)
         except asyncio.TimeoutError:
             return []
         self.in_sight = len(sight.notices)
@@ -122,11 +122,11 @@ class Reader:
         self, dht: Dht, feed: RecordFeed[T], ahead: Sequence[Notice], enough: int | None
     ) -> list[tuple[Notice, tuple[T, ...]]]:
         taken: list[tuple[Notice, tuple[T, ...]]] = []
-        deadline_s = time.monotonic() + GATHER_S
+        deadline_s = time.monotonic() + FEED_GATHER_S
         while ahead and time.monotonic() < deadline_s:
             if enough is not None and min(len(taken), sum(len(items) for _, items in taken)) >= enough:
                 break
             now, ahead = ahead[:MAX_FETCHES], ahead[MAX_FETCHES:]
-            found = await asyncio.gather(*[self.take(notice, feed.take(dht, notice), TAKE_S) for notice in now])
+            found = await asyncio.gather(*[self.take(notice, feed.take(dht, notice), FEED_TAKE_S) for notice in now])
             taken += [(one, items) for one, items in zip(now, found, strict=True) if not isinstance(items, Reason)]
         return taken

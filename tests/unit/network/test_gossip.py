@@ -261,8 +261,8 @@ def test_a_group_of_an_environment_that_is_not_loaded_is_dropped_before_anything
 
 
 def test_publications_that_stall_cost_a_bounded_time(monkeypatch):
-    monkeypatch.setattr(gossip_module, "TAKE_S", 0.05)
-    monkeypatch.setattr(gossip_module, "GATHER_S", 0.2)
+    monkeypatch.setattr(gossip_module, "ROUND_TAKE_S", 0.05)
+    monkeypatch.setattr(gossip_module, "ROUND_GATHER_S", 0.2)
     board = Board(**{f"p{number}": 3600.0 + number for number in range(200)})
     started_s = time.monotonic()
     found = play(board, num_external=4)

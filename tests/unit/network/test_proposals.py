@@ -92,7 +92,7 @@ def test_copies_of_a_proposal_do_not_put_it_off():
     ids=["forged", "gone", "stalls"],
 )
 def test_a_record_that_cannot_be_had_is_counted_and_hides_no_other(monkeypatch, record, reason):
-    monkeypatch.setattr(reading, "TAKE_S", 0.05)
+    monkeypatch.setattr(reading, "FEED_TAKE_S", 0.05)
     assert collected(board(bad=record, good=of("good", "f"))) == ([["f"]], {reason: 1})
 
 
@@ -150,7 +150,7 @@ def test_without_a_network_there_is_nothing_and_it_does_not_take_long(monkeypatc
 
 
 def test_a_look_that_takes_too_long_is_given_up(monkeypatch):
-    monkeypatch.setattr(reading, "LOOK_S", 0.05)
+    monkeypatch.setattr(reading, "FEED_LOOK_S", 0.05)
     on = board(p1=of("p1", "f"))
 
     async def never(dht):
@@ -161,8 +161,8 @@ def test_a_look_that_takes_too_long_is_given_up(monkeypatch):
 
 
 def test_nodes_that_hang_on_to_us_cost_seconds_and_no_more(monkeypatch):
-    monkeypatch.setattr(reading, "TAKE_S", 0.05)
-    monkeypatch.setattr(reading, "GATHER_S", 0.1)
+    monkeypatch.setattr(reading, "FEED_TAKE_S", 0.05)
+    monkeypatch.setattr(reading, "FEED_GATHER_S", 0.1)
     on = board(**{f"p{k}": 3600.0 + k for k in range(500)})
     collected(on)
     assert 8 <= len(on.proposals.taken) <= 8 * 8
