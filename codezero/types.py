@@ -104,8 +104,10 @@ class RolloutGroup:
     """The attempts, [G]."""
     address: str = ""
     """For a peer's group: the network address that it came from, as observed and not as claimed."""
-    answerable: bool = False
-    """For a peer's group: True if its author signed it and is connected from `address` directly, without a relay."""
+    signed: bool = False
+    """For a peer's group: True if its author signed it."""
+    address_is_certain: bool = False
+    """For a peer's group: True if it is signed and its author is connected from `address` directly, without a relay."""
     age: int = 0
     """For a peer's group: its age in rounds of this node; 0 if it was published since the last exchange."""
 

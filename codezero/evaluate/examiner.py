@@ -231,9 +231,9 @@ _AS_BEFORE = Death(Cause.SIGNAL, "as before")
 
 
 def _author(group: RolloutGroup) -> str:
-    """Returns the author of a group, whose groups share `MAX_KILLS`: the address if it is answerable, else the peer's
+    """Returns the author of a group, whose groups share `MAX_KILLS`: the address if it is certain, else the peer's
     name."""
-    return f"at {group.address}" if group.answerable else f"named {group.peer_id}"
+    return f"at {group.address}" if group.address_is_certain else f"named {group.peer_id}"
 
 
 def _whole(answer: Future[ExaminationReply | Death], num_attempts: int) -> ExaminationReply | Death:

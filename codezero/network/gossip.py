@@ -85,7 +85,7 @@ class SwarmGossip:
         """Skips the addresses of hostile groups' authors for `ROUNDS_OUT` rounds, if they are certain: otherwise peers
         behind the same relay, or whose name was forged, would be skipped too."""
         for scored in groups:
-            if scored.external and scored.group.answerable and scored.refused is Refusal.HOSTILE:
+            if scored.external and scored.group.address_is_certain and scored.refused is Refusal.HOSTILE:
                 self._rounds_out[scored.group.address] = ROUNDS_OUT
                 (self._awaited or {}).pop(scored.group.peer_id, None)
 
@@ -238,10 +238,10 @@ class SwarmGossip:
             if reason is not None:
                 self._reader.reject(notice.peer_id, reason)
             else:
-                is_answerable = group.answerable and notice.is_direct
-                kept.append(replace(group, address=notice.address, answerable=is_answerable, age=notice.age or 0))
+                is_certain = group.signed and notice.is_direct
+                kept.append(replace(group, address=notice.address, address_is_certain=is_certain, age=notice.age or 0))
         # What is unsigned, anybody may have written: if none of it is of use, the peer's own may still come.
-        return kept if kept or any(group.answerable for group in groups) else Reason.MALFORMED
+        return kept if kept or any(group.signed for group in groups) else Reason.MALFORMED
 
     async def _why_not(self, group: RolloutGroup) -> Reason | None:
         """Returns why a group cannot be used; None if it can."""

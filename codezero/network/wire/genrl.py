@@ -160,8 +160,8 @@ def read_genrl(raw: bytes, peer_id: str, *, swarm: str, round_number: int) -> Ge
             groups.append(group)
             announcements += [] if announcement is None else [announcement]
     if announcements:
-        dropped += [Reason.BAD_SIGNATURE for group in groups if not group.answerable]
-        groups = [group for group in groups if group.answerable]
+        dropped += [Reason.BAD_SIGNATURE for group in groups if not group.signed]
+        groups = [group for group in groups if group.signed]
     first_to_expire = min(announcements, key=lambda one: one.expires_at_s, default=None)
     return GenrlRecord(groups=tuple(groups), dropped=tuple(dropped), announcement=first_to_expire)
 
@@ -202,7 +202,7 @@ def _to_group(payload: _Payload, peer_id: str, announcement: Announcement | None
         policy_version=signed.policy_version,
         task=task,
         rollouts=tuple(Rollout(text=text, finish=finish) for text, finish in zip(texts, signed.finish, strict=True)),
-        answerable=announcement is not None,
+        signed=announcement is not None,
     )
     if announcement is not None:
         require_announced(_signed_content(group), announcement)

@@ -129,7 +129,7 @@ def _to_group(item: _Group, peer_id: str) -> RolloutGroup:
         policy_version=item.policy_version,
         task=task,
         rollouts=rollouts,
-        answerable=True,
+        signed=True,
     )
 
 

@@ -50,9 +50,11 @@ def round_of(workers, *groups, judge=None, own=()):
     return judging.score(SwarmRound(round_id=RoundId(number=1), local=tuple(own), external=groups))
 
 
-def peers(*texts, address="10.0.0.1", answerable=True, peer_id="p", tests="assert f(1) == 2"):
+def peers(*texts, address="10.0.0.1", is_certain=True, peer_id="p", tests="assert f(1) == 2"):
     rollouts = [rollout(text=text) for text in texts]
-    return replace(group(rollouts, of=task(tests=tests), peer_id=peer_id, address=address), answerable=answerable)
+    return replace(
+        group(rollouts, of=task(tests=tests), peer_id=peer_id, address=address), address_is_certain=is_certain
+    )
 
 
 def own(*texts, tests="assert f(1) == 2"):
@@ -154,8 +156,8 @@ def test_an_author_can_kill_a_few_workers_a_round_however_many_groups_it_sends()
     assert workers.times >= 1000 - 4
 
 
-def test_those_who_share_an_address_that_is_not_answerable_are_told_apart_by_name():
-    bad, good = (peers(text, address="relay R", answerable=False, peer_id=text) for text in (KILLER, RIGHT))
+def test_those_who_share_an_address_that_is_not_certain_are_told_apart_by_name():
+    bad, good = (peers(text, address="relay R", is_certain=False, peer_id=text) for text in (KILLER, RIGHT))
     assert [one.refused for one in round_of(Deadly(), bad, good)] == [Refusal.HOSTILE, None]
 
 

@@ -127,7 +127,7 @@ def test_what_is_unavailable_now_is_asked_for_again_in_the_next_round():
     ("forged", "reason"),
     [
         (WireError(Reason.MALFORMED, "forged"), "malformed"),
-        ([replace(group("p1", "one", texts=("a",)), answerable=False)], "group_size"),
+        ([replace(group("p1", "one", texts=("a",)), signed=False)], "group_size"),
     ],
     ids=["unreadable", "of-no-use"],
 )

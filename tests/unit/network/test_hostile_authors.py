@@ -62,18 +62,18 @@ def test_nobody_is_silenced_by(case):
     if case == "an address that others tell of":
         board.told_of = {"mallory"}
     if case == "an unsigned group":
-        board.publications = {"mallory": [replace(one, answerable=False) for one in of("mallory", "bad")]}
+        board.publications = {"mallory": [replace(one, signed=False) for one in of("mallory", "bad")]}
     refusals = {"an unread group": Refusal.UNREAD, "an unscored group": None}
     found, rejected = two_rounds(board, refusals.get(case, Refusal.HOSTILE), external=case != "our own")
     assert (found, rejected) == (["mallory"], ())
 
 
 @pytest.mark.parametrize(
-    ("address", "is_answerable"),
+    ("address", "is_direct"),
     [("10.0.0.9", True), ("10.0.0.9/tcp/1/p2p/QmRelay/p2p-circuit", False)],
     ids=["direct", "through a relay"],
 )
-def test_whoever_is_behind_a_relay_is_not_answerable_for_it(address, is_answerable):
+def test_whoever_is_behind_a_relay_is_not_answerable_for_its_address(address, is_direct):
     async def scenario():
         network = MemoryNetwork()
         reader, alice = await network.dht("reader"), await network.dht("alice", address=address)
@@ -83,7 +83,7 @@ def test_whoever_is_behind_a_relay_is_not_answerable_for_it(address, is_answerab
         (notice,) = (await NativeBoard(SWARM, identity("reader"), "0" * 16, 2).look(reader, ROUND)).notices
         return notice.is_direct
 
-    assert asyncio.run(scenario()) is is_answerable
+    assert asyncio.run(scenario()) is is_direct
 
 
 def test_an_address_that_replicas_agree_upon_is_not_for_sure_the_authors():
@@ -107,4 +107,4 @@ def test_what_genrls_nodes_publish_unsigned_makes_no_address_answerable():
 
     notice, ((found,), _) = asyncio.run(scenario())
     assert notice.is_direct
-    assert not found.answerable
+    assert not found.signed

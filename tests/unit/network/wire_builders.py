@@ -35,7 +35,7 @@ def group(peer_id: str = "", question: str = "Write f(x).", texts=("a", "b"), **
         policy_version=3,
         task=Task(question=question, **fields),
         rollouts=tuple(Rollout(text=text, finish=FinishReason.STOP) for text in texts),
-        answerable=True,
+        signed=True,
     )
 
 
@@ -90,7 +90,7 @@ def groups(environments=NO_ENVIRONMENT):
             policy_version=st.integers(0, 2**53),
             task=tasks,
             rollouts=st.lists(rollouts, min_size=1, max_size=4).map(tuple),
-            answerable=st.just(True),
+            signed=st.just(True),
         ),
         max_size=4,
     )
