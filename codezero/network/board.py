@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 from codezero.network.dht.addresses import UNKNOWN
 from codezero.network.dht.dht import Dht
-from codezero.network.wire import Marks, Reason
+from codezero.network.wire import AttemptResults, Reason
 from codezero.proposals import Proposal
 from codezero.types import RolloutGroup, RoundId
 
@@ -125,6 +125,6 @@ class ProposalBoard(Protocol):
         """Returns the place of a proposer's feedback, which may be the same for all proposers."""
         ...
 
-    def feedback_at(self, place: str) -> RecordFeed[Marks]:
+    def feedback_at(self, place: str) -> RecordFeed[AttemptResults]:
         """Returns the feed of feedback at a place."""
         ...

@@ -21,7 +21,7 @@ from codezero.network.dht.dictionary import DirectoryEntry
 from codezero.network.dht.records import OfferedRecord, Version
 from codezero.network.dht.server import RecordRules
 from codezero.network.memory import remember
-from codezero.network.wire import GenrlRecord, Marks, Reason, WireError
+from codezero.network.wire import AttemptResults, GenrlRecord, Reason, WireError
 from codezero.proposals import Proposal
 from codezero.types import RolloutGroup, RoundId
 
@@ -154,7 +154,7 @@ class GenrlProposalBoard:
         self.proposals: _GenrlFeed[Proposal] = _GenrlFeed(
             wire.PROPOSER_KEY, self._own, wire.pack_genrl_proposals, wire.read_genrl_proposals
         )
-        self._feedback: _GenrlFeed[Marks] = _GenrlFeed(
+        self._feedback: _GenrlFeed[AttemptResults] = _GenrlFeed(
             wire.SOLVER_KEY, self._own, wire.pack_genrl_feedback, lambda record, _: wire.read_genrl_feedback(record)
         )
 
@@ -164,7 +164,7 @@ class GenrlProposalBoard:
     def place_for(self, proposer: str) -> str:
         return "solver"
 
-    def feedback_at(self, place: str) -> _GenrlFeed[Marks]:
+    def feedback_at(self, place: str) -> _GenrlFeed[AttemptResults]:
         return self._feedback
 
 

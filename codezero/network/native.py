@@ -14,7 +14,7 @@ from codezero.network import directory, wire
 from codezero.network.board import PROPOSAL_TTL_S, Notice, Sight
 from codezero.network.dht.dht import Dht
 from codezero.network.signed import SignedTopic
-from codezero.network.wire import Announcement, Marks, Reason
+from codezero.network.wire import Announcement, AttemptResults, Reason
 from codezero.proposals import Proposal
 from codezero.types import RolloutGroup, RoundId
 
@@ -84,7 +84,7 @@ class NativeProposalBoard:
     def place_for(self, proposer: str) -> str:
         return wire.feedback_to(proposer)
 
-    def feedback_at(self, place: str) -> _NativeFeed[Marks]:
+    def feedback_at(self, place: str) -> _NativeFeed[AttemptResults]:
         return _NativeFeed(self._topic(place), wire.pack_feedback, wire.unpack_feedback)
 
     def _topic(self, name: str) -> SignedTopic:

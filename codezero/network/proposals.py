@@ -14,7 +14,7 @@ from codezero.network.dht.link import SwarmLink
 from codezero.network.memory import remember
 from codezero.network.reading import Reader
 from codezero.network.shares import in_turns
-from codezero.network.wire import MAX_MARKS, Marks, WireError, fit
+from codezero.network.wire import MAX_RESULTS, AttemptResults, WireError, fit
 from codezero.proposals import Proposal
 from codezero.types import ScoredGroup
 
@@ -32,7 +32,7 @@ GIVE_S = 30.0
 class _Feedback:
     """This node's feedback at one place."""
 
-    marks: OrderedDict[str, Marks] = field(default_factory=OrderedDict)
+    results: OrderedDict[str, AttemptResults] = field(default_factory=OrderedDict)
     """The latest feedback, by the proposal's name; the next publication has all of it."""
     owed: bool = False
     """True if some of it is not published."""
@@ -89,11 +89,11 @@ class SwarmProposals:
             place = self._board.place_for(proposal.peer_id)
             feedback = self._feedback.setdefault(place, _Feedback())
             self._feedback.move_to_end(place)
-            if name not in feedback.marks:  # the first feedback counts, as at the proposer
-                feedback.marks[name] = _marks(name, scored)
+            if name not in feedback.results:  # the first feedback counts, as at the proposer
+                feedback.results[name] = _results(name, scored)
                 feedback.owed = True
-            if len(feedback.marks) > MAX_MARKS:
-                feedback.marks.popitem(last=False)
+            if len(feedback.results) > MAX_RESULTS:
+                feedback.results.popitem(last=False)
         while len(self._feedback) > MAX_PLACES:
             self._feedback.popitem(last=False)
 
@@ -111,7 +111,7 @@ class SwarmProposals:
 
     async def _publish(self, place: str) -> bool:
         feed = self._board.feedback_at(place)
-        record, _ = fit(feed.pack, list(reversed(self._feedback[place].marks.values())))
+        record, _ = fit(feed.pack, list(reversed(self._feedback[place].results.values())))
         if record is None:
             return True  # none of it can ever be sent
         dht = await self._reader.network()
@@ -125,9 +125,9 @@ class SwarmProposals:
             return True
 
 
-def _marks(name: str, scored: ScoredGroup) -> Marks:
+def _results(name: str, scored: ScoredGroup) -> AttemptResults:
     """Returns the feedback on a group's attempts that count. An attempt without code is not correct."""
-    return Marks(
+    return AttemptResults(
         name=name,
         p_correct=tuple(float(verdict.p_correct or 0.0) for _, verdict, _ in scored.rewarded),
         rewards=tuple(float(reward.total) for reward in scored.earned),

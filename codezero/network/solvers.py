@@ -81,16 +81,16 @@ class SwarmSolvers:
         found = []
         for notice, feedback in await self._reader.read(self._feedback):
             self._reader.done(notice)
-            for marks in feedback:
-                if marks.name not in self._known:
+            for results in feedback:
+                if results.name not in self._known:
                     self._reader.reject(notice.peer_id, Reason.UNKNOWN_PROPOSAL)
                     continue
                 found.append(
                     ProposalFeedback(
-                        proposal_id=self._known[marks.name],
+                        proposal_id=self._known[results.name],
                         peer_id=notice.peer_id,
-                        p_correct=marks.p_correct,
-                        rewards=marks.rewards,
+                        p_correct=results.p_correct,
+                        rewards=results.rewards,
                         address=notice.address,
                     )
                 )

@@ -16,7 +16,7 @@ from codezero.network.wire import (
 )
 from tests.network.test_genrl import genrl_codec
 from tests.processes import wait_until
-from tests.unit.network.proposal_nodes import attempts, marks, proposal
+from tests.unit.network.proposal_nodes import attempts, proposal, results
 
 
 def genrl_proposal(name: str, tests: object = "assert True", raw: str = "raw") -> dict:
@@ -40,10 +40,10 @@ def test_what_we_pack_is_what_genrl_packs_from_the_same_objects(genrl_env):
     ]
     said = [
         [],
-        [marks("raw f")],
-        [marks(str(k), (0.5,), (0.1,)) for k in range(1, 65)],
-        [marks("r", (1.0,) * count, (-1.2,) * count) for count in (1, 15, 16, 64)],
-        [marks("日" * 2000, (0.0,) * 4, (1.2, 0.0, -0.0, 0.1 + 0.2))],
+        [results("raw f")],
+        [results(str(k), (0.5,), (0.1,)) for k in range(1, 65)],
+        [results("r", (1.0,) * count, (-1.2,) * count) for count in (1, 15, 16, 64)],
+        [results("日" * 2000, (0.0,) * 4, (1.2, 0.0, -0.0, 0.1 + 0.2))],
     ]
     records = [*map(pack_genrl_proposals, shown), *map(pack_genrl_feedback, said)]
     genrl = genrl_codec(genrl_env, records)

@@ -27,9 +27,9 @@ from codezero.network.wire.genrl_proposals import read_genrl_feedback as read_ge
 from codezero.network.wire.genrl_proposals import read_genrl_proposals as read_genrl_proposals
 from codezero.network.wire.native import pack_groups as pack_groups
 from codezero.network.wire.native import unpack_groups as unpack_groups
-from codezero.network.wire.proposals import MAX_MARKS as MAX_MARKS
 from codezero.network.wire.proposals import MAX_PROPOSALS as MAX_PROPOSALS
-from codezero.network.wire.proposals import Marks as Marks
+from codezero.network.wire.proposals import MAX_RESULTS as MAX_RESULTS
+from codezero.network.wire.proposals import AttemptResults as AttemptResults
 from codezero.network.wire.proposals import pack_feedback as pack_feedback
 from codezero.network.wire.proposals import pack_proposals as pack_proposals
 from codezero.network.wire.proposals import unpack_feedback as unpack_feedback

@@ -24,7 +24,7 @@ from codezero.network.wire.codec import (
     encode,
     sized,
 )
-from codezero.network.wire.proposals import MAX_MARKS, MAX_PROPOSALS, Filled, Marks, Score
+from codezero.network.wire.proposals import MAX_PROPOSALS, MAX_RESULTS, AttemptResults, Filled, Score
 from codezero.proposals import Proposal
 
 PROPOSER_KEY, SOLVER_KEY = b"proposer", b"solver"
@@ -50,14 +50,14 @@ class _Proposal(Struct):
     proposal_raw: Text = ""
 
 
-class _Marks(Struct):
+class _AttemptResults(Struct):
     proposal_raw: Filled
     reward: Annotated[list[Score], Meta(min_length=1, max_length=MAX_GROUPS)]
     dataset: Literal["proposer"]
 
 
 _LIST = Decoder(Annotated[list[Raw], Meta(max_length=MAX_SENT)])
-_PROPOSAL, _MARKS = Decoder(_Proposal), Decoder(_Marks)
+_PROPOSAL, _RESULTS = Decoder(_Proposal), Decoder(_AttemptResults)
 
 
 def genrl_name(raw: str) -> str:
@@ -93,21 +93,21 @@ def read_genrl_proposals(raw: bytes, peer_id: str) -> tuple[tuple[Proposal, ...]
     ), dropped
 
 
-def pack_genrl_feedback(feedback: Sequence[Marks]) -> bytes:
+def pack_genrl_feedback(feedback: Sequence[AttemptResults]) -> bytes:
     """Encodes feedback as GenRL does, without probabilities. Raises WireError: the record is too large, or other nodes
     would refuse it."""
     return _pack(
         [{"proposal_raw": one.name, "reward": one.rewards, "dataset": "proposer"} for one in feedback],
-        MAX_MARKS,
-        _to_marks,
+        MAX_RESULTS,
+        _to_results,
     )
 
 
-def read_genrl_feedback(raw: bytes) -> tuple[tuple[Marks, ...], tuple[Reason, ...]]:
+def read_genrl_feedback(raw: bytes) -> tuple[tuple[AttemptResults, ...], tuple[Reason, ...]]:
     """Returns the feedback in a record, on proposals of any peer, and a reason for each that was dropped. Of two on the
     same proposal the first counts. Raises WireError: the record as a whole cannot be read."""
-    found, dropped = _read(raw, MAX_MARKS, _to_marks)
-    first: dict[str, Marks] = {}
+    found, dropped = _read(raw, MAX_RESULTS, _to_results)
+    first: dict[str, AttemptResults] = {}
     for one in found:
         first.setdefault(one.name, one)
     return tuple(first.values()), (*dropped, *[Reason.DUPLICATE] * (len(found) - len(first)))
@@ -137,9 +137,9 @@ def _to_proposal(entry: bytes | Raw) -> tuple[str, str, str, str]:
     return sent.proposer_model, sent.proposal_question, tests, sent.proposal_raw
 
 
-def _to_marks(entry: bytes | Raw) -> Marks:
-    sent = decode(_MARKS, entry)
-    return Marks(
+def _to_results(entry: bytes | Raw) -> AttemptResults:
+    sent = decode(_RESULTS, entry)
+    return AttemptResults(
         name=genrl_name(sent.proposal_raw),
         p_correct=tuple(float(reward >= PASS_REWARD) for reward in sent.reward),
         rewards=tuple(sent.reward),

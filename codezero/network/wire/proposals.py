@@ -28,7 +28,7 @@ from codezero.proposals import Proposal
 
 MAX_PROPOSALS = 32
 """The most proposals in a record."""
-MAX_MARKS = 64
+MAX_RESULTS = 64
 """The most proposals in a record of feedback."""
 
 Filled = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT_CHARS)]
@@ -37,7 +37,7 @@ Score = Annotated[float, Meta(ge=-MAX_REWARD, le=MAX_REWARD)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Marks:
+class AttemptResults:
     """One peer's feedback on a proposal: the results of its attempts."""
 
     name: str
@@ -55,14 +55,14 @@ class _Proposal(BodyItem):
     difficulty: Count | None
 
 
-class _Marks(BodyItem):
+class _AttemptResults(BodyItem):
     proposal_id: Annotated[str, Meta(pattern="^[0-9a-f]{32}$", max_length=32)]
     p_correct: Annotated[list[Share], Meta(min_length=1, max_length=MAX_GROUPS)]
     rewards: Annotated[list[Score], Meta(min_length=1, max_length=MAX_GROUPS)]
 
 
 _Proposals = Annotated[list[_Proposal], Meta(max_length=MAX_PROPOSALS)]
-_Feedback = Annotated[list[_Marks], Meta(max_length=MAX_MARKS)]
+_Feedback = Annotated[list[_AttemptResults], Meta(max_length=MAX_RESULTS)]
 _PROPOSALS, _FEEDBACK = Decoder(_Proposals), Decoder(_Feedback)
 
 
@@ -89,23 +89,26 @@ def unpack_proposals(body: bytes, announcement: Announcement) -> tuple[tuple[Pro
     return convert_each(unpack_items(body, announcement, _PROPOSALS), to_proposal)
 
 
-def pack_feedback(feedback: Sequence[Marks]) -> bytes:
+def pack_feedback(feedback: Sequence[AttemptResults]) -> bytes:
     """Encodes feedback as a body. Raises WireError: it is too large, or other nodes would refuse it."""
-    marks = [{"proposal_id": one.name, "p_correct": one.p_correct, "rewards": one.rewards} for one in feedback]
-    items: list[_Marks] = converted(marks, _Feedback)
+    results = [{"proposal_id": one.name, "p_correct": one.p_correct, "rewards": one.rewards} for one in feedback]
+    items: list[_AttemptResults] = converted(results, _Feedback)
     _require_whole(items)
     return pack_body(encode(items))
 
 
-def unpack_feedback(body: bytes, announcement: Announcement) -> tuple[tuple[Marks, ...], tuple[Reason, ...]]:
+def unpack_feedback(body: bytes, announcement: Announcement) -> tuple[tuple[AttemptResults, ...], tuple[Reason, ...]]:
     """Returns an announced body's feedback; none is dropped alone. Raises WireError: it is malformed."""
     items = unpack_items(body, announcement, _FEEDBACK)
     _require_whole(items)
-    marks = [Marks(name=one.proposal_id, p_correct=tuple(one.p_correct), rewards=tuple(one.rewards)) for one in items]
-    return tuple(marks), ()
+    results = [
+        AttemptResults(name=one.proposal_id, p_correct=tuple(one.p_correct), rewards=tuple(one.rewards))
+        for one in items
+    ]
+    return tuple(results), ()
 
 
-def _require_whole(feedback: Sequence[_Marks]) -> None:
+def _require_whole(feedback: Sequence[_AttemptResults]) -> None:
     """Raises WireError: an attempt lacks its probability or reward, or a proposal comes twice."""
     if any(len(one.p_correct) != len(one.rewards) for one in feedback):
         raise WireError(Reason.MALFORMED, "rewards and probabilities differ in number")

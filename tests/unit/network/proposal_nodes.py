@@ -12,7 +12,7 @@ from codezero.network.genrl import GenrlProposalBoard
 from codezero.network.native import NativeProposalBoard
 from codezero.network.proposals import SwarmProposals
 from codezero.network.solvers import SwarmSolvers
-from codezero.network.wire import Marks, Reason
+from codezero.network.wire import AttemptResults, Reason
 from codezero.proposals import Proposal
 from codezero.types import Outcome, Reward, ScoredGroup, Task, TaskOrigin, Verdict
 from tests.unit.network.dht.memory_p2p import MemoryLink
@@ -24,8 +24,8 @@ def proposal(name: str = "f", peer_id: str = "p", **changes) -> Proposal:
     return Proposal(peer_id=peer_id, **{**fields, "raw": f"raw {name}", **changes})
 
 
-def marks(name: str = "0" * 32, p_correct=(1.0, 0.0), rewards=(1.2, -0.2)) -> Marks:
-    return Marks(name=name, p_correct=tuple(p_correct), rewards=tuple(rewards))
+def results(name: str = "0" * 32, p_correct=(1.0, 0.0), rewards=(1.2, -0.2)) -> AttemptResults:
+    return AttemptResults(name=name, p_correct=tuple(p_correct), rewards=tuple(rewards))
 
 
 def attempts(

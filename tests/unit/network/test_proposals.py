@@ -10,7 +10,7 @@ from codezero.network import memory, proposals, reading, solo
 from codezero.network.proposals import MAX_COLLECTED
 from codezero.network.wire import Reason, WireError
 from tests.unit.network.dht.memory_p2p import run
-from tests.unit.network.proposal_nodes import FakeBoard, FakeFeed, Loop, Solver, attempts, marks, proposal
+from tests.unit.network.proposal_nodes import FakeBoard, FakeFeed, Loop, Solver, attempts, proposal, results
 
 
 def board(addresses=None, **records) -> FakeBoard:
@@ -196,8 +196,8 @@ def test_each_proposer_is_told_of_its_own_proposals():
     f, g = proposal("f", "p1"), proposal("g", "p2")
     of_g = attempts(g, (1.0, 0.6, 1.0), masked=[1])
     one, two = run(lambda: given([attempts(f, (0.25, None)), of_g, attempts(None)]))
-    assert one == [[marks(f.proposal_id, (0.25, 0.0), (0.25, -1.0))]]
-    assert two == [[marks(g.proposal_id, (1.0, 1.0), (1.0, 1.0))]]
+    assert one == [[results(f.proposal_id, (0.25, 0.0), (0.25, -1.0))]]
+    assert two == [[results(g.proposal_id, (1.0, 1.0), (1.0, 1.0))]]
 
 
 @pytest.mark.parametrize(

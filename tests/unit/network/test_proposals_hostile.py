@@ -12,7 +12,7 @@ from codezero.network import directory, genrl, wire
 from codezero.network.dht.server import OWN
 from tests.unit.network.dht.asker import item_of
 from tests.unit.network.dht.memory_p2p import MemoryNetwork, run
-from tests.unit.network.proposal_nodes import Loop, Proposer, Solver, attempts, board, marks, proposal
+from tests.unit.network.proposal_nodes import Loop, Proposer, Solver, attempts, board, proposal, results
 from tests.unit.network.test_genrl_board import shows as shows_genrl
 from tests.unit.network.test_native_board import MINUTES_S, shows, signed
 from tests.unit.network.wire_builders import SWARM, identity
@@ -88,7 +88,7 @@ def test_what_a_replica_makes_up_for_feedback_is_dropped_with_its_reason(content
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"junk", b"\x28\xb5\x2f\xfd" + b"\0" * 50, wire.pack_feedback([marks()])], ids=lambda body: body[:4]
+    "body", [b"", b"junk", b"\x28\xb5\x2f\xfd" + b"\0" * 50, wire.pack_feedback([results()])], ids=lambda body: body[:4]
 )
 def test_signed_proposals_of_garbage_are_dropped_and_hide_no_others(body):
     async def scenario():
@@ -106,7 +106,7 @@ def test_signed_proposals_of_garbage_are_dropped_and_hide_no_others(body):
 def test_feedback_of_our_own_key_is_dropped_and_counted():
     async def scenario():
         replica, link = await replica_and("alice")
-        put(replica, TO_ALICE, "alice", wire.pack_feedback([marks(proposal("f").proposal_id)]))
+        put(replica, TO_ALICE, "alice", wire.pack_feedback([results(proposal("f").proposal_id)]))
         proposer = Proposer(board("alice"), link)
         proposer.side.remember([proposal("f")])
         return await proposer.collect(), dict(proposer.side.take_rejected())
@@ -159,7 +159,7 @@ def genrl_shows(dht, entries, ttl_s: float = 600.0, key: bytes = wire.PROPOSER_K
         (b"\x91\x81\xafproposal_tests\xa2\xff\xfe", "malformed"),
         (msgspec.msgpack.encode({"x": 1}), "malformed"),
         (msgspec.msgpack.encode(["x"]), "malformed"),
-        (wire.pack_genrl_feedback([marks("raw")]), "malformed"),
+        (wire.pack_genrl_feedback([results("raw")]), "malformed"),
     ],
     ids=["nothing", "no msgpack", "nested", "no UTF-8", "a map", "texts", "feedback"],
 )
@@ -196,7 +196,7 @@ def test_one_lying_replica_does_not_change_what_a_genrl_proposer_said():
 def test_genrl_feedback_under_our_own_name_or_on_others_proposals_is_dropped_and_counted():
     async def scenario():
         link, (replica,) = await genrl_reader("alice", "replica")
-        said = wire.pack_genrl_feedback([marks("raw f"), marks("raw of another")])
+        said = wire.pack_genrl_feedback([results("raw f"), results("raw of another")])
         genrl_shows(replica, [(ALICE, said), (BOB, said)], key=wire.SOLVER_KEY)
         proposer = Proposer(board("alice", GENRL), link)
         proposer.side.remember([proposal("f"), proposal("g", raw="")])

@@ -9,7 +9,7 @@ from codezero.network.board import DUPLICATE_IDENTITY
 from codezero.network.wire import Reason, WireError
 from codezero.proposals import ProposalFeedback
 from tests.unit.network.dht.memory_p2p import run
-from tests.unit.network.proposal_nodes import FakeBoard, Loop, Proposer, marks, proposal
+from tests.unit.network.proposal_nodes import FakeBoard, Loop, Proposer, proposal, results
 from tests.unit.network.wire_builders import identity
 
 ALICE = identity("alice").peer_id
@@ -28,7 +28,7 @@ async def heard(records, addresses=None, of=(F, G), times: int = 1, **settings):
 
 def test_feedback_has_the_address_that_was_seen():
     async def scenario():
-        (found,), side = await heard({"p1": [marks(F.proposal_id)]}, {"p1": "1.2.3.4"})
+        (found,), side = await heard({"p1": [results(F.proposal_id)]}, {"p1": "1.2.3.4"})
         return found, side.status(), side.take_rejected()
 
     expected = ProposalFeedback(
@@ -40,9 +40,9 @@ def test_feedback_has_the_address_that_was_seen():
 def test_what_is_dropped_is_counted_with_its_reason():
     async def scenario():
         records = {
-            "p1": [marks(F.proposal_id), marks("f" * 32)],
+            "p1": [results(F.proposal_id), results("f" * 32)],
             "p2": WireError(Reason.MALFORMED, "junk"),
-            "banned": [marks(F.proposal_id)],
+            "banned": [results(F.proposal_id)],
         }
         on = FakeBoard()
         feed = on.feedback_at(ALICE)
@@ -64,7 +64,7 @@ def test_the_last_1000_proposals_are_known_and_the_last_32_shown():
             one.side.remember([proposal(f"f{k}")])
         await one.publish(proposal("new"))
         wanted = [proposal(f"f{k}").proposal_id for k in (0, 100, 101, 1099)]
-        on.feedback_at(ALICE).records = {"p1": [marks(name) for name in wanted]}
+        on.feedback_at(ALICE).records = {"p1": [results(name) for name in wanted]}
         found = [wanted.index(own.proposal_id) for own in await one.collect()]
         return found, [own.question for own in on.proposals.published[-1]]
 
@@ -144,7 +144,7 @@ def test_a_duplicate_identity_is_told():
 def test_after_a_restart_feedback_is_taken_on_what_was_published_before_it():
     async def scenario():
         on = FakeBoard()
-        on.feedback_at(ALICE).records = {"p1": [marks(F.proposal_id)], "p2": [marks(G.proposal_id)]}
+        on.feedback_at(ALICE).records = {"p1": [results(F.proposal_id)], "p2": [results(G.proposal_id)]}
         one = Proposer(on)
         one.side.remember([F])
         return sorted(own.peer_id for own in await one.collect()), one.side.take_rejected()

@@ -24,7 +24,7 @@ from codezero.network.wire import (
 from codezero.network.wire.body import BodyItem
 from codezero.network.wire.codec import MAX_RECORD_BYTES
 from codezero.network.wire.native import pack_items
-from tests.unit.network.proposal_nodes import marks, proposal
+from tests.unit.network.proposal_nodes import proposal, results
 from tests.unit.network.test_wire_fuzz import VALUES, at_most_mib
 from tests.unit.network.wire_builders import announce, extended, group
 
@@ -33,7 +33,7 @@ encode, decode = msgspec.msgpack.encode, msgspec.msgpack.decode
 BODIES = {
     "groups": (pack_groups([group(question="one"), group(question="two")]), unpack_groups),
     "proposals": (pack_proposals([proposal("f"), proposal("g")]), unpack_proposals),
-    "feedback": (pack_feedback([marks(), marks("1" * 32)]), unpack_feedback),
+    "feedback": (pack_feedback([results(), results("1" * 32)]), unpack_feedback),
 }
 EACH_BODY = pytest.mark.parametrize(("body", "unpack"), BODIES.values(), ids=BODIES)
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codezero.network.wire import (
-    Marks,
+    AttemptResults,
     Reason,
     WireError,
     pack_feedback,
@@ -25,7 +25,7 @@ from codezero.network.wire import (
     unpack_proposals,
 )
 from codezero.proposals import Proposal
-from tests.unit.network.proposal_nodes import marks, proposal
+from tests.unit.network.proposal_nodes import proposal, results
 from tests.unit.network.test_wire_fuzz import VALUES, at_most_mib, broken_bytes, broken_structure, giant
 from tests.unit.network.wire_builders import announce, extended, identity
 
@@ -53,7 +53,7 @@ READERS = {
 def is_sound(one) -> bool:
     if isinstance(one, Proposal):
         return bool(one.question and one.tests and one.proposal_id and one.difficulty in (None, 1, 2, 3, 4, 5))
-    assert isinstance(one, Marks)
+    assert isinstance(one, AttemptResults)
     bounded = all(0 <= p <= 1 for p in one.p_correct) and all(abs(reward) < 1.21 for reward in one.rewards)
     return bool(one.name and one.p_correct and bounded and len(one.p_correct) == len(one.rewards))
 
@@ -73,7 +73,7 @@ def outcomes(raw: bytes) -> Counter:
 
 
 def valid_records() -> list[bytes]:
-    some, said = [proposal("f"), proposal("g", difficulty=None)], [marks(), marks("1" * 32, (0.5,), (-1.2,))]
+    some, said = [proposal("f"), proposal("g", difficulty=None)], [results(), results("1" * 32, (0.5,), (-1.2,))]
     bodies = [extended(pack_proposals(some)), extended(pack_feedback(said))]
     return [
         *bodies,

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codezero.network.wire import (
-    MAX_MARKS,
     MAX_PROPOSALS,
-    Marks,
+    MAX_RESULTS,
+    AttemptResults,
     Reason,
     pack_feedback,
     pack_genrl_feedback,
@@ -27,7 +27,7 @@ from codezero.network.wire import (
     unpack_proposals,
 )
 from codezero.proposals import Proposal
-from tests.unit.network.proposal_nodes import marks, proposal
+from tests.unit.network.proposal_nodes import proposal, results
 from tests.unit.network.test_wire import fails
 from tests.unit.network.wire_builders import announce, identity
 
@@ -77,7 +77,7 @@ def wire_proposal(**changes):
     return {"model_id": "tiny", "question": "q", "tests": "t", "difficulty": None, **changes}
 
 
-def wire_marks(**changes):
+def wire_results(**changes):
     return {"proposal_id": "0" * 32, "p_correct": [1.0, 0.0], "rewards": [1.2, -1.2], **changes}
 
 
@@ -90,7 +90,7 @@ def test_proposals_come_back_as_they_were(published):
 
 @given(published=st.dictionaries(st.binary(min_size=16, max_size=16).map(bytes.hex), NUMBERS, max_size=4))
 def test_feedback_comes_back_as_it_was(published):
-    said = tuple(Marks(name=name, p_correct=p, rewards=rewards) for name, (p, rewards) in published.items())
+    said = tuple(AttemptResults(name=name, p_correct=p, rewards=rewards) for name, (p, rewards) in published.items())
     assert feedback_in(pack_feedback(said)) == said
     read, dropped = read_genrl_feedback(pack_genrl_feedback(said))
     assert [(one.name, one.rewards) for one in read] == [(one.name, one.rewards) for one in said]
@@ -102,7 +102,7 @@ def test_the_bytes_of_both_versions():
     assert zstandard.decompress(pack_proposals([proposal("f")])) == encode(
         [{"model_id": "tiny", "question": "Write f(x).", "tests": "assert f(1) == 2", "difficulty": 2}]
     )
-    assert zstandard.decompress(pack_feedback([marks()])) == encode(
+    assert zstandard.decompress(pack_feedback([results()])) == encode(
         [{"proposal_id": "0" * 32, "p_correct": [1.0, 0.0], "rewards": [1.2, -0.2]}]
     )
 
@@ -118,7 +118,7 @@ def test_the_bytes_of_genrl():
             }
         ]
     )
-    assert pack_genrl_feedback([marks("raw f")]) == encode(
+    assert pack_genrl_feedback([results("raw f")]) == encode(
         [{"proposal_raw": "raw f", "reward": [1.2, -0.2], "dataset": "proposer"}]
     )
 
@@ -149,28 +149,28 @@ BAD_PROPOSALS = [
 BAD_FEEDBACK = [
     {},
     [3],
-    [wire_marks(more=1)],
-    [wire_marks(proposal_id="0" * 31)],
-    [wire_marks(proposal_id="0" * 31 + "G")],
-    [wire_marks(proposal_id="0" * 32 + "\n")],
-    [wire_marks(p_correct=[])],
-    [wire_marks(p_correct=[], rewards=[])],
-    [wire_marks(p_correct=[1.0])],
-    [wire_marks(p_correct=[1.0] * 65, rewards=[1.0] * 65)],
-    [wire_marks(p_correct=[1.0, 1.1])],
-    [wire_marks(p_correct=[1.0, -0.1])],
-    [wire_marks(p_correct=[1.0, NAN])],
-    [wire_marks(p_correct=[1, 0])],
-    [wire_marks(p_correct=[True, False])],
-    [wire_marks(rewards=[1.0, 1.21])],
-    [wire_marks(rewards=[1.0, -1.21])],
-    [wire_marks(rewards=[1.0, NAN])],
-    [wire_marks(rewards=[INF, 0.0])],
-    [wire_marks(rewards=[-INF, 0.0])],
-    [wire_marks(rewards=[1.0, None])],
-    [wire_marks(rewards="1.0")],
-    [wire_marks(), wire_marks(p_correct=[0.0, 0.0])],
-    [wire_marks(proposal_id=format(k, "032x")) for k in range(MAX_MARKS + 1)],
+    [wire_results(more=1)],
+    [wire_results(proposal_id="0" * 31)],
+    [wire_results(proposal_id="0" * 31 + "G")],
+    [wire_results(proposal_id="0" * 32 + "\n")],
+    [wire_results(p_correct=[])],
+    [wire_results(p_correct=[], rewards=[])],
+    [wire_results(p_correct=[1.0])],
+    [wire_results(p_correct=[1.0] * 65, rewards=[1.0] * 65)],
+    [wire_results(p_correct=[1.0, 1.1])],
+    [wire_results(p_correct=[1.0, -0.1])],
+    [wire_results(p_correct=[1.0, NAN])],
+    [wire_results(p_correct=[1, 0])],
+    [wire_results(p_correct=[True, False])],
+    [wire_results(rewards=[1.0, 1.21])],
+    [wire_results(rewards=[1.0, -1.21])],
+    [wire_results(rewards=[1.0, NAN])],
+    [wire_results(rewards=[INF, 0.0])],
+    [wire_results(rewards=[-INF, 0.0])],
+    [wire_results(rewards=[1.0, None])],
+    [wire_results(rewards="1.0")],
+    [wire_results(), wire_results(p_correct=[0.0, 0.0])],
+    [wire_results(proposal_id=format(k, "032x")) for k in range(MAX_RESULTS + 1)],
 ]
 
 
@@ -182,7 +182,7 @@ def test_proposals_of_another_schema_are_malformed(value):
 
 @pytest.mark.parametrize("value", BAD_FEEDBACK, ids=lambda value: str(value)[:70])
 def test_feedback_of_another_schema_is_malformed(value):
-    assert feedback_in(body_of([wire_marks(), wire_marks(proposal_id="1" * 32)]))
+    assert feedback_in(body_of([wire_results(), wire_results(proposal_id="1" * 32)]))
     fails(Reason.MALFORMED, feedback_in, body_of(value))
 
 
@@ -195,7 +195,7 @@ def test_bodies_of_something_else_are_refused(reader):
     fails(Reason.MALFORMED, reader, zstandard.compress(encode([]) + b"\0"))
     fails(Reason.OVERSIZED, reader, zstandard.compress(bytes(3 << 20)))
     fails(Reason.OVERSIZED, reader, bytes((256 << 10) + 1))
-    fails(Reason.MALFORMED, reader, body_of([wire_marks() if reader is proposals_in else wire_proposal()]))
+    fails(Reason.MALFORMED, reader, body_of([wire_results() if reader is proposals_in else wire_proposal()]))
 
 
 @pytest.mark.parametrize("call", [unpack_proposals, unpack_feedback])
@@ -225,14 +225,14 @@ def test_what_others_would_refuse_is_not_sent(pack):
 @pytest.mark.parametrize("pack", [pack_feedback, pack_genrl_feedback])
 def test_no_rewards_that_others_would_refuse_are_sent(pack):
     for bad in ({"rewards": (NAN, 0.0)}, {"rewards": (INF, 0.0)}, {"rewards": (1.3, 0.0)}, {"rewards": ()}):
-        fails(Reason.MALFORMED, pack, [replace(marks(), **bad)])
+        fails(Reason.MALFORMED, pack, [replace(results(), **bad)])
 
 
 def test_no_feedback_that_others_would_refuse_is_sent():
     for bad in ({"p_correct": (1.0,)}, {"p_correct": (1.0, NAN)}, {"name": "raw text"}):
-        fails(Reason.MALFORMED, pack_feedback, [replace(marks(), **bad)])
-    fails(Reason.MALFORMED, pack_feedback, [marks(), marks()])
-    fails(Reason.OVERSIZED, pack_genrl_feedback, [marks(str(k)) for k in range(MAX_MARKS + 1)])
+        fails(Reason.MALFORMED, pack_feedback, [replace(results(), **bad)])
+    fails(Reason.MALFORMED, pack_feedback, [results(), results()])
+    fails(Reason.OVERSIZED, pack_genrl_feedback, [results(str(k)) for k in range(MAX_RESULTS + 1)])
 
 
 def genrl_proposal(**changes):
@@ -245,7 +245,7 @@ def genrl_proposal(**changes):
     }
 
 
-def genrl_marks(**changes):
+def genrl_results(**changes):
     return {"proposal_raw": "raw", "reward": [1.2, -0.2], "dataset": "proposer", **changes}
 
 
@@ -259,7 +259,7 @@ def test_more_than_genrl_writes_is_passed_over():
     assert dropped == ()
     few = encode([{"proposal_question": "q", "proposal_tests": "t"}])
     assert read_genrl_proposals(few, "QmA")[0] == (Proposal(peer_id="QmA", model_id="", question="q", tests="t"),)
-    assert read_genrl_feedback(encode([genrl_marks(more=b"\xff")]))[0] == (marks("raw"),)
+    assert read_genrl_feedback(encode([genrl_results(more=b"\xff")]))[0] == (results("raw"),)
 
 
 @pytest.mark.parametrize(
@@ -299,40 +299,40 @@ def test_a_genrl_proposal_that_cannot_be_used_costs_itself_only(bad):
     [
         None,
         {},
-        genrl_marks(proposal_raw=""),
-        genrl_marks(proposal_raw=None),
-        genrl_marks(dataset="mbpp"),
-        genrl_marks(dataset=None),
-        genrl_marks(reward=[]),
-        genrl_marks(reward=1.0),
-        genrl_marks(reward=[1.0, None]),
-        genrl_marks(reward=[1.0, "1"]),
-        genrl_marks(reward=[True]),
-        genrl_marks(reward=[NAN]),
-        genrl_marks(reward=[INF]),
-        genrl_marks(reward=[-1.3]),
-        genrl_marks(reward=[2**63]),
-        genrl_marks(reward=[1.0] * 65),
-        genrl_marks(reward=[[1.0]]),
+        genrl_results(proposal_raw=""),
+        genrl_results(proposal_raw=None),
+        genrl_results(dataset="mbpp"),
+        genrl_results(dataset=None),
+        genrl_results(reward=[]),
+        genrl_results(reward=1.0),
+        genrl_results(reward=[1.0, None]),
+        genrl_results(reward=[1.0, "1"]),
+        genrl_results(reward=[True]),
+        genrl_results(reward=[NAN]),
+        genrl_results(reward=[INF]),
+        genrl_results(reward=[-1.3]),
+        genrl_results(reward=[2**63]),
+        genrl_results(reward=[1.0] * 65),
+        genrl_results(reward=[[1.0]]),
     ],
     ids=lambda bad: str(bad)[:70],
 )
 def test_genrl_feedback_that_cannot_be_used_costs_itself_only(bad):
-    raw = encode([genrl_marks(), bad, genrl_marks(proposal_raw="other", reward=[1, 0])])
+    raw = encode([genrl_results(), bad, genrl_results(proposal_raw="other", reward=[1, 0])])
     found, dropped = read_genrl_feedback(raw)
     assert [(one.name, one.rewards) for one in found] == [("raw", (1.2, -0.2)), ("other", (1.0, 0.0))]
     assert dropped == (Reason.MALFORMED,)
 
 
 def test_a_genrl_reward_from_one_half_is_correct():
-    (found,), _ = read_genrl_feedback(encode([genrl_marks(reward=[1.2, 0.8, 0.5, 0.49, 0.2, -0.2, -0.8, -1.2])]))
+    (found,), _ = read_genrl_feedback(encode([genrl_results(reward=[1.2, 0.8, 0.5, 0.49, 0.2, -0.2, -0.8, -1.2])]))
     assert found.p_correct == (1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 def test_genrl_feedback_names_a_proposal_by_the_start_of_its_raw_text():
     long = "x" * 1999 + "y" + "z" * 1000
     found, dropped = read_genrl_feedback(
-        encode([genrl_marks(proposal_raw=long), genrl_marks(proposal_raw=long[:2000])])
+        encode([genrl_results(proposal_raw=long), genrl_results(proposal_raw=long[:2000])])
     )
     assert [one.name for one in found] == [long[:2000]]
     assert dropped == (Reason.DUPLICATE,)
@@ -342,8 +342,8 @@ def test_of_a_genrl_flood_the_first_are_read():
     found, dropped = read_genrl_proposals(encode([genrl_proposal(proposal_question=str(k)) for k in range(500)]), "QmA")
     assert [one.question for one in found] == [str(k) for k in range(MAX_PROPOSALS)]
     assert dropped == (Reason.OVERSIZED,) * (500 - MAX_PROPOSALS)
-    found, dropped = read_genrl_feedback(encode([genrl_marks(proposal_raw=str(k)) for k in range(1, 500)]))
-    assert (len(found), dropped) == (MAX_MARKS, (Reason.OVERSIZED,) * (499 - MAX_MARKS))
+    found, dropped = read_genrl_feedback(encode([genrl_results(proposal_raw=str(k)) for k in range(1, 500)]))
+    assert (len(found), dropped) == (MAX_RESULTS, (Reason.OVERSIZED,) * (499 - MAX_RESULTS))
 
 
 @pytest.mark.parametrize("reader", [lambda raw: read_genrl_proposals(raw, ALICE), read_genrl_feedback])
