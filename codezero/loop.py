@@ -45,7 +45,7 @@ class Stages:
     learner: Learner
     ledger: Ledger
     observer: RoundMonitor
-    turn: AbstractContextManager[object] = field(default_factory=nullcontext)
+    policy_lock: AbstractContextManager[object] = field(default_factory=nullcontext)
     """A lock that is held while the policy samples and learns; between, other threads of the node may use it."""
     samples_ahead: bool = False
     """True if the solver samples while earlier rounds are judged and learned from; `solve` then waits for the rest."""
@@ -56,7 +56,7 @@ def run_round(round_id: RoundId, stages: Stages, num_tasks: int) -> RoundReport:
     clock = StageClock(stages.observer.stage)
     with clock.stage("draw"):
         tasks = stages.tasks.draw(num_tasks)
-    with clock.stage("solve"), stages.turn:
+    with clock.stage("solve"), stages.policy_lock:
         local = stages.solver.solve(tasks, stages.learner.policy_version)
     with clock.stage("exchange"):
         swarm = stages.gossip.exchange(round_id, local, clock.elapsed_s)
@@ -68,7 +68,7 @@ def run_round(round_id: RoundId, stages: Stages, num_tasks: int) -> RoundReport:
         chosen = stages.selection.choose(round_id, scored)
         stages.observer.groups(round_id, scored, chosen)
     stale = [stages.learner.policy_version - group.policy_version for group in local]
-    with clock.stage("learn"), stages.turn:
+    with clock.stage("learn"), stages.policy_lock:
         update = stages.learner.step(chosen)
     with clock.stage("settle"):
         stages.ledger.settle(round_id, scored)

@@ -77,7 +77,7 @@ class Node:
         if models.remote is not None:
             stack.callback(models.remote.close)
         # Metal may end a process in which two threads use it at once (pytorch/pytorch#197805).
-        alone = models.turn if models.policy.model.device.type == "mps" else None
+        alone = models.policy_lock if models.policy.model.device.type == "mps" else None
         self._saver = BackgroundSaver(self._checkpoints, config.save_every_s, self._saved, alone=alone)
         stack.callback(self._saver.close)  # also if an error ends the node
         self._settings = models.settings
@@ -105,7 +105,7 @@ class Node:
         self._replaying = ReplayingLearner(self._learner, config.train.replay, config.seed)
         ahead, most = None, config.rollout.max_staleness
         if models.remote is not None:
-            ahead = AheadSolver(self._tasks, self._solver, models.policy, models.remote, most, models.turn)
+            ahead = AheadSolver(self._tasks, self._solver, models.policy, models.remote, most, models.policy_lock)
         self._stages = Stages(
             tasks=ahead or self._tasks,
             solver=ahead or self._solver,
@@ -123,12 +123,12 @@ class Node:
             selection=SapoSelection(config.swarm, config.seed),
             learner=self._replaying,
             ledger=self._ledger,
-            turn=models.turn,
+            policy_lock=models.policy_lock,
             samples_ahead=ahead is not None and most > 0,
             observer=self._monitor,
         )
         self._last = self._resume()
-        self._services.start(models.policy, models.turn, stack)
+        self._services.start(models.policy, models.policy_lock, stack)
         method = TrainMethod(models.settings["train.method"])
         self._publisher = start_publisher(
             config, tokens, models.policy, method, place.peer_id, self._folder, console, self._note_push, stack
@@ -172,7 +172,7 @@ class Node:
             engine=models.engine,
             sample=models.sample,
             rows=config.swarm.num_local * config.rollout.num_generations,
-            turn=lambda: models.turn,
+            turn=lambda: models.policy_lock,
         )
         return Measuring(probe, self._checkpoints, self._folder, self._console, self._status)
 

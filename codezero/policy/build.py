@@ -118,7 +118,7 @@ class Models:
         self.policy = load_model(config.model.name, policy_folder, device, dtype)
         needs_copy = config.train.beta > 0 and method is TrainMethod.full
         self.reference = load_model(config.model.name, policy_folder, device, dtype).model if needs_copy else None
-        self.turn = threading.Lock()
+        self.policy_lock = threading.Lock()
         """A lock for computing with weights of this process, since other threads of the node ask the policy too."""
         self.judge: LoadedModel | None = self.policy
         frozen: Frozen = contextlib.nullcontext
@@ -136,7 +136,7 @@ class Models:
         elif method is TrainMethod.full or not weights.is_policy(dtype):
             self.judge, frozen = weights.load(), contextlib.nullcontext
         if self.judge is not None:
-            frozen_in_turn = partial(_in_turn, self.turn, frozen)
+            frozen_in_turn = partial(_in_turn, self.policy_lock, frozen)
             self.judge_backend = TransformersBackend(self.judge, config.evaluator, frozen_in_turn)
             self.judge_backend.check()
         console.line(f"solver: {config.model.name}, {method.value}, on {devices.describe(device, dtype)}")

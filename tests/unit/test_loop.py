@@ -146,7 +146,7 @@ def test_others_may_ask_the_policy_between_the_stages_that_use_it():
                 held[name] = turn.locked()
             return super().__getattribute__(name)
 
-    play(Watched(), turn=turn)
+    play(Watched(), policy_lock=turn)
     # the judge takes the turn by itself where it computes in this process
     assert [name for name, was in held.items() if was] == ["solve", "step"]
     assert len(held) == 7

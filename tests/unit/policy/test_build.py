@@ -285,13 +285,13 @@ def test_a_judge_of_this_process_waits_for_its_turn(tmp_path, method):
     config, made = made_from(tmp_path / "a", model, model, f"train.method={method}", "evaluator.dtype=float32")
     found = []
     thread = threading.Thread(target=lambda: found.extend(opinions(config, made)), daemon=True)
-    with made.turn:
+    with made.policy_lock:
         thread.start()
         thread.join(0.3)
         assert found == []
     thread.join(60)
     assert len(found) == 2
-    assert not made.turn.locked()
+    assert not made.policy_lock.locked()
 
 
 @pytest.mark.parametrize(
