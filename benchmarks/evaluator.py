@@ -115,7 +115,7 @@ def row(name: str, verdicts: Sequence[Verdict], samples: Sequence[Sample], cpu_s
     )
     low, high = interval(judged, auc)
     rank_low, rank_high = interval(judged, ranking_accuracy)
-    none = sum(not verdict.tells for verdict in verdicts)
+    none = sum(not verdict.is_decided for verdict in verdicts)
     return (
         f"{name:22}{len(samples):6}{auc(judged):7.3f} [{low:.2f}, {high:.2f}]{best_accuracy(judged):8.3f}"
         f"{calibration_error(judged):7.3f}{ranking_accuracy(judged):9.3f} [{rank_low:.2f}, {rank_high:.2f}]"

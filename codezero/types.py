@@ -213,7 +213,7 @@ class Verdict:
     """The evaluator's raw reply, for the log; untrusted text."""
 
     @property
-    def tells(self) -> bool:
+    def is_decided(self) -> bool:
         """True if the verdict is neither unsure nor unavailable."""
         return self.outcome not in (Outcome.UNSURE, Outcome.UNAVAILABLE)
 

@@ -174,7 +174,7 @@ class FrozenEvaluator:
             for attempt in attempts
         )
         rewards = tuple(
-            reward(verdict, rollout.finish, self._reward_config) if verdict.tells else None
+            reward(verdict, rollout.finish, self._reward_config) if verdict.is_decided else None
             for verdict, rollout in zip(verdicts, group.rollouts, strict=True)
         )
         if refused or (None in rewards and not self._mask):

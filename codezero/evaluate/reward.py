@@ -19,7 +19,7 @@ def reward(verdict: Verdict, finish: FinishReason, config: RewardConfig) -> Rewa
 
     Raises ValueError: the verdict is unsure or unavailable, which must not become a number.
     """
-    if not verdict.tells:
+    if not verdict.is_decided:
         raise ValueError(f"a verdict that is {verdict.outcome.value} has no reward")
     parts: dict[str, float] = {}
     if verdict.outcome is Outcome.NO_TEXT:
