@@ -188,7 +188,8 @@ def count_workers(config: NodeConfig) -> int:
     memory_bytes = free_room(config.train, torch.device("cpu"), config.state_dir).memory
     on_gpu = devices.choose_device(config.model.device).type not in ("cpu", "mps")
     # model.threads is a node's share of the cores where several nodes have a GPU each (launch/gpus.py).
-    return num_workers(config.evaluator.workers, memory_bytes, config.model.threads if on_gpu else None)
+    cores = config.model.threads if on_gpu else 0
+    return num_workers(config.evaluator.workers, memory_bytes, on_gpu=on_gpu, cores=cores)
 
 
 def start_workers(config: NodeConfig) -> Workers:

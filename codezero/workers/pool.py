@@ -34,11 +34,11 @@ Q = TypeVar("Q")
 A = TypeVar("A")
 
 
-def num_workers(wanted: int, memory_bytes: int, beside_gpu: int | None = None) -> int:
-    """Returns the number of workers: `wanted`, or for 0 as many as there are cores and memory for, up to MAX_WORKERS.
-    `beside_gpu` is the number of cores of a node whose models run on a GPU, 0 for all of the machine."""
-    bytes_each, most = (BYTES_A_WORKER, MAX_WORKERS) if beside_gpu is None else (BYTES_BESIDE_GPU, MAX_BESIDE_GPU)
-    return wanted or min(beside_gpu or limits.usable_cores(logical=True), max(1, memory_bytes // bytes_each), most)
+def num_workers(wanted: int, memory_bytes: int, *, on_gpu: bool, cores: int = 0) -> int:
+    """Returns the number of workers: `wanted`, or for 0 as many as there are cores and memory for, up to MAX_WORKERS;
+    up to MAX_BESIDE_GPU if the models run on a GPU. `cores` is the node's share of the cores, 0 for all of them."""
+    bytes_each, most = (BYTES_BESIDE_GPU, MAX_BESIDE_GPU) if on_gpu else (BYTES_A_WORKER, MAX_WORKERS)
+    return wanted or min(cores or limits.usable_cores(logical=True), max(1, memory_bytes // bytes_each), most)
 
 
 class Workers:

@@ -240,7 +240,7 @@ def test_where_the_kernel_does_not_limit_memory_the_node_looks_at_it(monkeypatch
 )
 def test_how_many_workers_a_node_takes(monkeypatch, wanted, gib, cores, expected):
     monkeypatch.setattr(pool.limits, "usable_cores", lambda logical: cores)
-    assert pool.num_workers(wanted, int(gib * 2**30)) == expected
+    assert pool.num_workers(wanted, int(gib * 2**30), on_gpu=False) == expected
 
 
 @pytest.mark.parametrize(
@@ -250,4 +250,4 @@ def test_how_many_workers_a_node_takes(monkeypatch, wanted, gib, cores, expected
 )
 def test_beside_a_gpu_every_core_reads_solutions(monkeypatch, wanted, gib, share, expected):
     monkeypatch.setattr(pool.limits, "usable_cores", lambda logical: 32)
-    assert pool.num_workers(wanted, gib << 30, beside_gpu=share) == expected
+    assert pool.num_workers(wanted, gib << 30, on_gpu=True, cores=share) == expected
