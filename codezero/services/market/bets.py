@@ -21,7 +21,7 @@ from codezero.ledger.transactions import Journal, Transaction
 from codezero.runtime import rotation
 from codezero.runtime.console import printable
 from codezero.services.market.book import Bet, Book
-from codezero.services.market.contract import OPEN, Market, MarketStanding
+from codezero.services.market.contract import GAME_OPEN, Market, MarketStanding
 from codezero.services.market.stakes import shown
 
 MAX_FAILED = 3
@@ -123,7 +123,7 @@ class BetDelivery(Delivery):
         assert isinstance(standing, MarketStanding)
         if sum(not succeeded for succeeded in standing.receipts.values()) >= MAX_FAILED:
             return ItemState.DROPPED, f"{MAX_FAILED} transactions failed"
-        is_open = standing.status == OPEN
+        is_open = standing.status == GAME_OPEN
         if item.kind is Kind.CLAIM:
             return (item.state, "its answer is not known yet") if is_open and not sent else None
         now_s = time.time()

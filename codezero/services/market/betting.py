@@ -9,7 +9,7 @@ from collections.abc import Callable
 from codezero.ledger.items import ItemState
 from codezero.services.judge.client import Clue
 from codezero.services.market.book import Bet, Book
-from codezero.services.market.contract import OPEN, GameView, Market
+from codezero.services.market.contract import GAME_OPEN, GameView, Market
 from codezero.services.market.stakes import Stakes, shown
 
 logger = logging.getLogger(__name__)
@@ -52,8 +52,8 @@ class Betting:
         None."""
         view = self._market.game(clue.game)
         why = ""
-        if view.status != OPEN:
-            why = f"the contract gives it status {view.status}, not {OPEN} (open)"
+        if view.status != GAME_OPEN:
+            why = f"the contract gives it status {view.status}, not {GAME_OPEN} (open)"
         elif view.round != clue.clue:
             why = f"the contract is at round {view.round}"
         elif view.num_choices != len(clue.choices):

@@ -12,7 +12,7 @@ from codezero.ledger.faults import Reverted
 from codezero.ledger.rpc import Rpc, open_contract
 from codezero.ledger.transactions import Journal
 
-OPEN = 1
+GAME_OPEN = 1
 """The contract's number for a running game. The public contract, whose source is not known, may have another."""
 
 
@@ -21,7 +21,7 @@ class GameView:
     """A game's state in the contract, and the peer's balance."""
 
     status: int
-    """OPEN, or another number."""
+    """GAME_OPEN, or another number."""
     round: int
     num_choices: int
     balance: int
