@@ -67,7 +67,7 @@ class GenrlBoard:
             expires_at_s=now + TTL_S,
             instance=self._instance,
         )
-        _require_bearable(record)
+        _require_size(record)
         return record
 
     async def publish(self, dht: Dht, round_id: RoundId, record: bytes, ttl_s: float) -> bool:
@@ -184,7 +184,7 @@ class _GenrlFeed(Generic[T]):
 
     def pack(self, items: Sequence[T]) -> bytes:
         record = self._pack(items)
-        _require_bearable(record)
+        _require_size(record)
         return record
 
     async def publish(self, dht: Dht, record: bytes) -> bool:
@@ -214,7 +214,7 @@ class _GenrlFeed(Generic[T]):
         raise problem or WireError(Reason.UNAVAILABLE, "no replica showed it")
 
 
-def _require_bearable(record: bytes) -> None:
+def _require_size(record: bytes) -> None:
     if len(record) > MAX_OWN_BYTES:
         raise WireError(Reason.OVERSIZED, f"{len(record)} bytes, GenRL's nodes accept {MAX_OWN_BYTES}")
 
