@@ -254,7 +254,7 @@ def proven(examiner: Examiner, group: RolloutGroup) -> list[bool | None]:
             is_doubtful = found.p_right(fatal_rules=True) == P_FRESH_DOUBTFUL
             told.append(None if is_doubtful else found.settled(fatal_rules=True))
         else:
-            fails = found.by_itself if isinstance(found, Death) else not isinstance(attempt, Attempt)
+            fails = found.is_jobs_fault if isinstance(found, Death) else not isinstance(attempt, Attempt)
             told.append(False if fails else None)
     return told
 
@@ -278,7 +278,7 @@ def _submission(task: Task, attempt: Attempt, examined: Examined, findings: Find
 def _of_death(death: Death) -> Verdict:
     """Returns the verdict on an attempt whose worker died: failed if the attempt ended it, unavailable if something
     else did."""
-    if not death.by_itself:
+    if not death.is_jobs_fault:
         return Verdict(outcome=Outcome.UNAVAILABLE, reply=f"it could not be read: {death.cause.value}")
     reply = f"it ends what reads it: {death.cause.value} {death.detail}"
     return Verdict(outcome=Outcome.JUDGED, p_correct=P_FAILED, reply=reply)

@@ -161,8 +161,8 @@ class Examiner:
         if not isinstance(tests, Death) and one.reference is not None and self._is_killed_by_reference(one):
             self._killers.append(_text_digest(one.reference))
         else:
-            kills[one.author] += death.by_itself
-        if isinstance(tests, Death) and tests.by_itself:
+            kills[one.author] += death.is_jobs_fault
+        if isinstance(tests, Death) and tests.is_jobs_fault:
             self._killers.append(_digest(task))
             kills[one.author] += 1
             return Findings(refused=Refusal.HOSTILE)
@@ -175,7 +175,7 @@ class Examiner:
                 shown = answer if answer.attempts[0].shown is not None else shown
                 continue
             found[attempt] = answer
-            if answer.by_itself:
+            if answer.is_jobs_fault:
                 self._killers.append(_digest(task, attempt))
                 kills[one.author] += 1
                 if one.author:
@@ -185,13 +185,13 @@ class Examiner:
     def _is_killed_by_reference(self, one: _Group) -> bool:
         """Returns whether the reference ends the worker that draws fresh tests, which is not the group's fault."""
         answer = _whole(self._ask(one, (), fresh=True, reference=one.reference), 0)
-        return isinstance(answer, Death) and answer.by_itself
+        return isinstance(answer, Death) and answer.is_jobs_fault
 
     def _alone(self, one: _Group, attempt: Attempt, death: Death) -> ExaminationReply | Death:
         """Examines one attempt; a second time without a dry run if its worker dies and that may not be its fault."""
         answer = _whole(self._ask(one, (attempt,), fresh=True), 1)
         has_dry_run = not one.group.task.environment
-        if has_dry_run and isinstance(answer, Death) and not (answer.by_itself and death.by_itself):
+        if has_dry_run and isinstance(answer, Death) and not (answer.is_jobs_fault and death.is_jobs_fault):
             answer = _whole(self._ask(one, (attempt,), fresh=True, dry_run=False), 1)
         return answer
 

@@ -43,4 +43,4 @@ def why_tests_unconfirmed(cases: Sequence[CaseResult]) -> str | None:
 
 def _unchecked(death: Death) -> str:
     """Returns the reason for a problem that could not be checked: `hostile` if it ended the worker itself."""
-    return "hostile" if death.by_itself else UNCHECKED
+    return "hostile" if death.is_jobs_fault else UNCHECKED

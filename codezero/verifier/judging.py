@@ -45,7 +45,7 @@ def _results(workers: Workers, exercise: Exercise, cases: tuple[str, ...]) -> Ca
     programs = tuple(dict.fromkeys((exercise.problem.reference, exercise.candidate, *exercise.wrong)))
     tried = ask_to_try(workers, exercise.problem.task, cases, programs)
     if isinstance(tried, Death):
-        if not tried.by_itself or isinstance(ask_to_try(workers, exercise.problem.task, (), programs), Death):
+        if not tried.is_jobs_fault or isinstance(ask_to_try(workers, exercise.problem.task, (), programs), Death):
             return None  # a busy machine, or a program that ends the worker without any case
         return _NONE
     return _of(tried, programs, exercise)

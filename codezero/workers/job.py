@@ -68,7 +68,7 @@ class Cause(str, Enum):
     ERROR = "error"
 
 
-_BY_ITSELF = frozenset({Cause.SIGNAL, Cause.PROCESSOR, Cause.MEMORY, Cause.GARBLED})
+_JOBS_FAULT = frozenset({Cause.SIGNAL, Cause.PROCESSOR, Cause.MEMORY, Cause.GARBLED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +80,9 @@ class Death:
     """The signal or the error; untrusted text in part."""
 
     @property
-    def by_itself(self) -> bool:
+    def is_jobs_fault(self) -> bool:
         """True if the job itself caused it, and not a busy machine, another process or a bug of codezero."""
-        return self.cause in _BY_ITSELF
+        return self.cause in _JOBS_FAULT
 
 
 def framed(message: object) -> bytes:

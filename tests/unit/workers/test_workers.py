@@ -55,14 +55,14 @@ def test_what_ends_a_worker_is_told_by_its_cause_and_the_next_job_is_done(monkey
     death = one.submit(KILL, how, cpu_s=1 if how == "deep_in_c" else 60).result()
     assert isinstance(death, Death)
     assert death.cause is cause
-    assert death.by_itself is (cause not in (Cause.OUTSIDE, Cause.ERROR))
+    assert death.is_jobs_fault is (cause not in (Cause.OUTSIDE, Cause.ERROR))
     assert one.submit(ECHO, "next", cpu_s=1).result() == "next"
 
 
 def test_a_job_that_hangs_is_ended_by_the_wall_clock_and_that_is_not_its_fault(monkeypatch, one):
     monkeypatch.setattr(pool, "WALL_MARGIN_S", 0.2)
     death = one.submit(KILL, "sleep", cpu_s=0.1).result()
-    assert (death.cause, death.by_itself) == (Cause.WALL_CLOCK, False)
+    assert (death.cause, death.is_jobs_fault) == (Cause.WALL_CLOCK, False)
     monkeypatch.undo()
     assert one.submit(ECHO, "next", cpu_s=1).result() == "next"
 
