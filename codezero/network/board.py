@@ -121,10 +121,10 @@ class ProposalBoard(Protocol):
         """Returns the name of a proposal in feedback; empty if it has none."""
         ...
 
-    def place_for(self, proposer: str) -> str:
-        """Returns the place of a proposer's feedback, which may be the same for all proposers."""
+    def feedback_topic(self, proposer: str) -> str:
+        """Returns the topic of a proposer's feedback, which may be the same for all proposers."""
         ...
 
-    def feedback_at(self, place: str) -> RecordFeed[AttemptResults]:
-        """Returns the feed of feedback at a place."""
+    def feedback_feed(self, topic: str) -> RecordFeed[AttemptResults]:
+        """Returns the feed of feedback at a topic."""
         ...

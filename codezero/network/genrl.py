@@ -161,10 +161,10 @@ class GenrlProposalBoard:
     def name_of(self, proposal: Proposal) -> str:
         return wire.genrl_name(proposal.raw)
 
-    def place_for(self, proposer: str) -> str:
+    def feedback_topic(self, proposer: str) -> str:
         return "solver"
 
-    def feedback_at(self, place: str) -> _GenrlFeed[AttemptResults]:
+    def feedback_feed(self, topic: str) -> _GenrlFeed[AttemptResults]:
         return self._feedback
 
 

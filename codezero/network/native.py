@@ -81,11 +81,11 @@ class NativeProposalBoard:
     def name_of(self, proposal: Proposal) -> str:
         return proposal.proposal_id
 
-    def place_for(self, proposer: str) -> str:
+    def feedback_topic(self, proposer: str) -> str:
         return wire.feedback_to(proposer)
 
-    def feedback_at(self, place: str) -> _NativeFeed[AttemptResults]:
-        return _NativeFeed(self._topic(place), wire.pack_feedback, wire.unpack_feedback)
+    def feedback_feed(self, topic: str) -> _NativeFeed[AttemptResults]:
+        return _NativeFeed(self._topic(topic), wire.pack_feedback, wire.unpack_feedback)
 
     def _topic(self, name: str) -> SignedTopic:
         return SignedTopic(self._swarm, name, self._identity, self._instance)

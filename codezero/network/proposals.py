@@ -22,15 +22,15 @@ logger = logging.getLogger(__name__)
 
 MAX_COLLECTED = 32
 """The most proposals that `collect` returns."""
-MAX_PLACES = 64
-"""The most places of feedback that are kept for publishing."""
+MAX_TOPICS = 64
+"""The most topics of feedback that are kept for publishing."""
 GIVE_S = 30.0
 """Longest wait in seconds for feedback to be stored; if it is not, it is published again with the next."""
 
 
 @dataclass(slots=True)
 class _Feedback:
-    """This node's feedback at one place."""
+    """This node's feedback at one topic."""
 
     results: OrderedDict[str, AttemptResults] = field(default_factory=OrderedDict)
     """The latest feedback, by the proposal's name; the next publication has all of it."""
@@ -47,7 +47,7 @@ class SwarmProposals:
         self._reader = Reader(link, config.banned_peers)
         self._handed_out: OrderedDict[str, None] = OrderedDict()
         self._feedback: OrderedDict[str, _Feedback] = OrderedDict()
-        """Feedback by place, the one that was last added to at the end."""
+        """Feedback by topic, the one that was last added to at the end."""
 
     def collect(self) -> tuple[Proposal, ...]:
         return self._link.run(self._collect())
@@ -86,22 +86,22 @@ class SwarmProposals:
             name = self._board.name_of(proposal)
             if not name:
                 continue
-            place = self._board.place_for(proposal.peer_id)
-            feedback = self._feedback.setdefault(place, _Feedback())
-            self._feedback.move_to_end(place)
+            topic = self._board.feedback_topic(proposal.peer_id)
+            feedback = self._feedback.setdefault(topic, _Feedback())
+            self._feedback.move_to_end(topic)
             if name not in feedback.results:  # the first feedback counts, as at the proposer
                 feedback.results[name] = _results(name, scored)
                 feedback.owed = True
             if len(feedback.results) > MAX_RESULTS:
                 feedback.results.popitem(last=False)
-        while len(self._feedback) > MAX_PLACES:
+        while len(self._feedback) > MAX_TOPICS:
             self._feedback.popitem(last=False)
 
     async def _give(self) -> None:
-        owed = [place for place, feedback in self._feedback.items() if feedback.owed]
-        kept = await asyncio.gather(*[self._publish(place) for place in owed])
-        for place, is_kept in zip(owed, kept, strict=True):
-            self._feedback[place].owed = not is_kept
+        owed = [topic for topic, feedback in self._feedback.items() if feedback.owed]
+        kept = await asyncio.gather(*[self._publish(topic) for topic in owed])
+        for topic, is_kept in zip(owed, kept, strict=True):
+            self._feedback[topic].owed = not is_kept
         if not all(kept):
             logger.warning(
                 "feedback: no node keeps %d of %d records; trying again later. Nothing has to be done",
@@ -109,9 +109,9 @@ class SwarmProposals:
                 len(kept),
             )
 
-    async def _publish(self, place: str) -> bool:
-        feed = self._board.feedback_at(place)
-        record, _ = fit(feed.pack, list(reversed(self._feedback[place].results.values())))
+    async def _publish(self, topic: str) -> bool:
+        feed = self._board.feedback_feed(topic)
+        record, _ = fit(feed.pack, list(reversed(self._feedback[topic].results.values())))
         if record is None:
             return True  # none of it can ever be sent
         dht = await self._reader.network()
@@ -121,7 +121,7 @@ class SwarmProposals:
             return False
         except WireError as error:
             # The proposal is of no peer of this network.
-            logger.warning("%r takes no feedback: %s. Nothing has to be done", place, error)
+            logger.warning("%r takes no feedback: %s. Nothing has to be done", topic, error)
             return True
 
 

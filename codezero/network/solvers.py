@@ -25,7 +25,7 @@ class SwarmSolvers:
     def __init__(self, link: SwarmLink, board: ProposalBoard, config: SwarmConfig, peer_id: str) -> None:
         """`peer_id` is this node's."""
         self._link, self._board = link, board
-        self._feedback = board.feedback_at(board.place_for(peer_id))
+        self._feedback = board.feedback_feed(board.feedback_topic(peer_id))
         self._reader = Reader(link, config.banned_peers)
         self._latest: OrderedDict[str, Proposal] = OrderedDict()
         """The proposals of the next publication, by id, newest last."""

@@ -138,17 +138,17 @@ class FakeFeed:
 
 
 class FakeBoard:
-    """board.ProposalBoard with a place for each proposer."""
+    """board.ProposalBoard with a topic for each proposer."""
 
     def __init__(self) -> None:
         self.proposals = FakeFeed()
-        self.places: dict[str, FakeFeed] = {}
+        self.topics: dict[str, FakeFeed] = {}
 
     def name_of(self, proposal):
         return proposal.proposal_id if proposal.question else ""
 
-    def place_for(self, proposer):
+    def feedback_topic(self, proposer):
         return proposer
 
-    def feedback_at(self, place):
-        return self.places.setdefault(place, FakeFeed())
+    def feedback_feed(self, topic):
+        return self.topics.setdefault(topic, FakeFeed())

@@ -183,13 +183,13 @@ def test_memory_of_what_was_handed_out_is_bounded(monkeypatch):
 async def given(*rounds, keeps=True):
     """The feeds of p1 and p2 after these groups were given, a tuple a round."""
     on = FakeBoard()
-    for place in ("p1", "p2"):
-        on.places[place] = FakeFeed()
-        on.places[place].keeps = keeps
+    for topic in ("p1", "p2"):
+        on.topics[topic] = FakeFeed()
+        on.topics[topic].keeps = keeps
     one = Solver(on)
     for groups in rounds:
         await one.give(*groups)
-    return on.places["p1"].published, on.places["p2"].published
+    return on.topics["p1"].published, on.topics["p2"].published
 
 
 def test_each_proposer_is_told_of_its_own_proposals():
@@ -234,7 +234,7 @@ def test_a_record_has_the_last_64_and_the_newest_first():
 def test_feedback_that_nobody_keeps_is_kept_here_and_published_with_the_next(caplog):
     async def scenario():
         on = FakeBoard()
-        feed = on.feedback_at("p1")
+        feed = on.feedback_feed("p1")
         feed.keeps = False
         one = Solver(on)
         await one.give(attempts(proposal("f", "p1")))
@@ -252,7 +252,7 @@ def test_a_publication_that_hangs_is_given_up_and_tried_again(monkeypatch):
 
     async def scenario():
         on = FakeBoard()
-        feed = on.feedback_at("p1")
+        feed = on.feedback_feed("p1")
         keep = feed.publish
 
         async def never(dht, record):
@@ -271,7 +271,7 @@ def test_a_publication_that_hangs_is_given_up_and_tried_again(monkeypatch):
 def test_what_cannot_be_sent_costs_itself_only(caplog):
     async def scenario():
         on = FakeBoard()
-        feed = on.feedback_at("p1")
+        feed = on.feedback_feed("p1")
         bad = proposal("bad", "p1").proposal_id
 
         def pack(items):

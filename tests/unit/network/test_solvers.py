@@ -19,7 +19,7 @@ F, G = proposal("f"), proposal("g")
 async def heard(records, addresses=None, of=(F, G), times: int = 1, **settings):
     """What a proposer of these proposals hears, and the side that does."""
     on = FakeBoard()
-    feed = on.feedback_at(ALICE)
+    feed = on.feedback_feed(ALICE)
     feed.records, feed.addresses = records, addresses or {}
     one = Proposer(on, **settings)
     await one.publish(*of)
@@ -45,7 +45,7 @@ def test_what_is_dropped_is_counted_with_its_reason():
             "banned": [results(F.proposal_id)],
         }
         on = FakeBoard()
-        feed = on.feedback_at(ALICE)
+        feed = on.feedback_feed(ALICE)
         feed.records, feed.own, feed.rejected = records, True, {("p3", Reason.WRONG_TOPIC)}
         one = Proposer(on, banned_peers=["banned"])
         await one.publish(F)
@@ -64,7 +64,7 @@ def test_the_last_1000_proposals_are_known_and_the_last_32_shown():
             one.side.remember([proposal(f"f{k}")])
         await one.publish(proposal("new"))
         wanted = [proposal(f"f{k}").proposal_id for k in (0, 100, 101, 1099)]
-        on.feedback_at(ALICE).records = {"p1": [results(name) for name in wanted]}
+        on.feedback_feed(ALICE).records = {"p1": [results(name) for name in wanted]}
         found = [wanted.index(own.proposal_id) for own in await one.collect()]
         return found, [own.question for own in on.proposals.published[-1]]
 
@@ -144,7 +144,7 @@ def test_a_duplicate_identity_is_told():
 def test_after_a_restart_feedback_is_taken_on_what_was_published_before_it():
     async def scenario():
         on = FakeBoard()
-        on.feedback_at(ALICE).records = {"p1": [results(F.proposal_id)], "p2": [results(G.proposal_id)]}
+        on.feedback_feed(ALICE).records = {"p1": [results(F.proposal_id)], "p2": [results(G.proposal_id)]}
         one = Proposer(on)
         one.side.remember([F])
         return sorted(own.peer_id for own in await one.collect()), one.side.take_rejected()
