@@ -73,7 +73,7 @@ class SwarmGossip:
         """The number of rounds for which an address is still skipped, by address."""
         self._awaited: dict[str, str] | None = None
         """The peers whose groups could be read in the last round, with their addresses; None before the first one."""
-        self._in_vain: dict[str, int] = {}
+        self._missed: dict[str, int] = {}
         """`ROUNDS_OUT` for each time that a peer of an address was awaited in vain, less the rounds since, by address.
         It is not awaited while this is more than `ROUNDS_OUT`: once may be a restart, but new identities are free."""
 
@@ -114,16 +114,16 @@ class SwarmGossip:
         now = _Exchange(round_id, record, self._life_s(elapsed_s), self._config.patience * elapsed_s)
         while True:
             fresh = await self._watch(now)
-            spoiled = await self._gather(now, fresh) if fresh else set()
-            now.heard |= {notice.peer_id for notice in fresh} - spoiled
+            unusable = await self._gather(now, fresh) if fresh else set()
+            now.taken_from |= {notice.peer_id for notice in fresh} - unusable
             # A forged publication in a peer's name must not end the exchange before the peer itself has published.
-            if not spoiled or len(now.pool) >= self._pool_size or now.is_late():
+            if not unusable or len(now.pool) >= self._pool_size or now.is_late():
                 break
             await now.pause()
-        self._rounds_out, self._in_vain = _a_round_less(self._rounds_out), _a_round_less(self._in_vain)
+        self._rounds_out, self._missed = _a_round_less(self._rounds_out), _a_round_less(self._missed)
         for address in {at for peer, at in (self._awaited or {}).items() if peer in now.missing}:
-            self._in_vain[address] = self._in_vain.get(address, 0) + ROUNDS_OUT
-        self._awaited = {peer: at for peer, at in now.came.items() if self._in_vain.get(at, 0) <= ROUNDS_OUT}
+            self._missed[address] = self._missed.get(address, 0) + ROUNDS_OUT
+        self._awaited = {peer: at for peer, at in now.readable_from.items() if self._missed.get(at, 0) <= ROUNDS_OUT}
         duplicate_identity = self._board.duplicate_identity
         self._board.finished()
         rejected = self._reader.take_rejected()
@@ -160,7 +160,7 @@ class SwarmGossip:
                 self._reader.reject_once(peer_id, reason)
             fresh = [notice for notice in sight.notices if self._is_fresh(notice)]
             enough = len(now.pool) + len({notice.address for notice in fresh}) >= self._pool_size
-            missing = self._awaited_in(sight) - now.heard - {notice.peer_id for notice in fresh}
+            missing = self._awaited_in(sight) - now.taken_from - {notice.peer_id for notice in fresh}
             now.missing = set() if enough else missing
             is_over = not now.missing or now.is_late()
             if now.is_hopeless() or (is_over and (dht is None or await self._link.dht() is dht)):
@@ -198,7 +198,7 @@ class SwarmGossip:
         """Fetches publications in turns over addresses until the pool is full, and takes one group of each before any
         second one. Returns the peers whose publications cannot be used."""
         dht = await self._link.dht()
-        spoiled: set[str] = set()
+        unusable: set[str] = set()
         ahead = in_turns(fresh, [lambda notice: notice.address], lambda notices: random.random())
         deadline_s = time.monotonic() + ROUND_GATHER_S
         while dht is not None and ahead and len(now.pool) < self._pool_size and time.monotonic() < deadline_s:
@@ -206,13 +206,13 @@ class SwarmGossip:
             taken = await asyncio.gather(*[self._take(dht, notice) for notice in ahead[:count]])
             for notice, groups in zip(ahead, taken, strict=False):
                 if not isinstance(groups, Reason):
-                    now.came[notice.peer_id] = notice.address
+                    now.readable_from[notice.peer_id] = notice.address
                 elif groups is not Reason.UNAVAILABLE:
-                    spoiled.add(notice.peer_id)
+                    unusable.add(notice.peer_id)
             ahead = ahead[count:]
             for turn in zip_longest(*[groups for groups in taken if not isinstance(groups, Reason)]):
                 self._add(now, [group for group in turn if group is not None])
-        return spoiled
+        return unusable
 
     def _add(self, now: _Exchange, groups: Sequence[RolloutGroup]) -> None:
         """Adds groups to the pool, only the first of equal ones. Their order was drawn at random: the order of
@@ -269,9 +269,9 @@ class _Exchange:
         self.kept_by: Dht | None = None
         """The DHT that keeps the record; None before."""
         self.pool: list[RolloutGroup] = []
-        self.came: dict[str, str] = {}
+        self.readable_from: dict[str, str] = {}
         """The addresses of peers whose groups could be read, used or not, by peer id."""
-        self.heard: set[str] = set()
+        self.taken_from: set[str] = set()
         """Peers whose publications were taken."""
         self.missing: set[str] = set()
         """Peers that were still awaited at the last look."""
