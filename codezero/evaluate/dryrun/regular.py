@@ -142,41 +142,51 @@ def _match_group(match: Any, *numbers: Any) -> Any:
     return match.group(*numbers)
 
 
-def _match_groups(match: Any, default: Any = None) -> Any:
-    meter.allocate((len(match.string) + _GROUP) * match.re.groups)
-    return match.groups(default)
+def _match_all(name: str) -> Callable[..., Any]:
+    """Returns the method of a match that gives all of its groups."""
+
+    def call(match: Any, default: Any = None) -> Any:
+        meter.allocate((len(match.string) + _GROUP) * match.re.groups)
+        return getattr(match, name)(default)
+
+    return call
 
 
-def _match_groupdict(match: Any, default: Any = None) -> Any:
-    meter.allocate((len(match.string) + _GROUP) * match.re.groups)
-    return match.groupdict(default)
+def _match_place(name: str) -> Callable[..., Any]:
+    """Returns the method of a match that gives the place of one group."""
+
+    def call(match: Any, /, *group: Any) -> Any:
+        if len(group) > 1:
+            raise TypeError(f"{name} expected at most 1 argument, got {len(group)}")
+        return getattr(match, name)(*group)
+
+    return call
 
 
 MATCH_METHODS: dict[str, Callable[..., Any]] = {
     "group": _match_group,
-    "groups": _match_groups,
-    "groupdict": _match_groupdict,
-    "start": lambda match, *group: match.start(*group),
-    "end": lambda match, *group: match.end(*group),
-    "span": lambda match, *group: match.span(*group),
+    **{name: _match_all(name) for name in ("groups", "groupdict")},
+    **{name: _match_place(name) for name in ("start", "end", "span")},
 }
 MATCH_FIELDS = frozenset({"string", "re", "pos", "endpos", "lastindex", "lastgroup"})
 PATTERN_FIELDS = frozenset({"pattern", "groups"})
 
 
+_PARAMETERS = {
+    **dict.fromkeys(PATTERN_METHODS, ("string", "flags")),
+    **dict.fromkeys(("sub", "subn"), ("repl", "string", "count", "flags")),
+    "split": ("string", "maxsplit", "flags"),
+}
+"""The parameters of the functions of `re` after the pattern."""
+
+
 def _of_module(name: str) -> Builtin:
-    method = PATTERN_METHODS[name]
-    extra = {"sub": 2, "subn": 2, "split": 1}.get(name, 0)
-    keyword = {"sub": "count", "subn": "count", "split": "maxsplit"}.get(name, "")
+    method, parameters = PATTERN_METHODS[name], _PARAMETERS[name]
 
     def call(pattern: Any, *args: Any, **kwargs: Any) -> Any:
-        """Takes, after the string, the count if the function has one, and the flags."""
-        required = 2 if name in ("sub", "subn") else 1
-        values = dict(zip(("repl", "string")[2 - required :], args[:required], strict=False))
-        for key, value in zip(([keyword] if extra else []) + ["flags"], args[required:], strict=False):
-            values[key] = value
-        if values.keys() & kwargs.keys():
-            raise TypeError(f"{name}() got multiple values for an argument")
+        values = dict(zip(parameters, args, strict=False))
+        if len(args) > len(parameters) or values.keys() & kwargs.keys():
+            raise TypeError(f"{name}() takes other arguments")
         values.update(kwargs)
         return method(compile_pattern(pattern, values.pop("flags", 0)), **values)
 
