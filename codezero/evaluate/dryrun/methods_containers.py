@@ -110,10 +110,6 @@ def _dict_update(value: Any, /, *sources: Any, **kwargs: Any) -> None:
     update_dict(value, kwargs)
 
 
-def _fromkeys(_: Any, keys: Any, value: Any = None, /) -> Any:
-    return dict_from_keys(dict, keys, value)
-
-
 def counter_update(method: Method) -> Method:
     """Wraps `Counter.update` or `subtract`, with the counts of a mapping or with items."""
     is_update = method is Counter.update
@@ -183,7 +179,7 @@ def _dict_methods(kind: type) -> dict[str, Method]:
         "setdefault": _keyed(host.setdefault),
         "update": _dict_update,
         "values": host.values,
-        "fromkeys": _fromkeys,
+        "fromkeys": lambda _, keys, value=None, /: dict_from_keys(host, keys, value),
     }
 
 
@@ -193,7 +189,7 @@ def _total(value: Counter[Any]) -> Any:
 
 
 _COUNTER: dict[str, Method] = {
-    **_dict_methods(Counter),
+    **{name: method for name, method in _dict_methods(Counter).items() if name != "fromkeys"},
     "elements": lambda value: Iterating(charged(value.elements())),
     "most_common": _most_common,
     "subtract": counter_update(Counter.subtract),

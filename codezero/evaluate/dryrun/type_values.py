@@ -206,12 +206,14 @@ COLLECTIONS: dict[str, TypeValue] = {
     "defaultdict": TypeValue(defaultdict, default_dict),
     "deque": TypeValue(deque, _deque),
 }
-TYPES["dict"].attrs["fromkeys"] = Builtin("fromkeys", lambda keys, value=None, /: dict_from_keys(dict, keys, value))
-COLLECTIONS["OrderedDict"].attrs["fromkeys"] = Builtin(
-    "fromkeys", lambda keys, value=None, /: dict_from_keys(OrderedDict, keys, value)
-)
 
 
+def _from_keys(kind: type) -> Builtin:
+    return Builtin("fromkeys", lambda keys, value=None, /: dict_from_keys(kind, keys, value))
+
+
+for _type_value in (TYPES["dict"], COLLECTIONS["OrderedDict"], COLLECTIONS["defaultdict"]):
+    _type_value.attrs["fromkeys"] = _from_keys(_type_value.host)
 TYPES["object"].attrs["__new__"] = Builtin("__new__", new_object)
 for _kind in (bytes, bytearray):
     TYPES[_kind.__name__].attrs["fromhex"] = _from_hex(_kind)
