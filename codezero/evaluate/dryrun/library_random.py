@@ -16,7 +16,7 @@ _BYTES = 2_560
 """The size of a generator's state."""
 
 
-class Generator(Hidden):
+class Random(Hidden):
     """A `random.Random`; `raw` is None without a seed, since its numbers are then unpredictable."""
 
     __slots__ = ("raw",)
@@ -30,7 +30,7 @@ class Generator(Hidden):
         return self.raw
 
 
-def _seed(generator: Generator, seed: Any = None, /) -> None:
+def _seed(generator: Random, seed: Any = None, /) -> None:
     if type(seed) not in (int, float, str, bytes, bool):
         raise Unsupported("random without a seed")
     meter.work(checked(seed).bit_length() if type(seed) is int else len(seed) << 3 if hasattr(seed, "__len__") else 0)
@@ -41,7 +41,7 @@ def _seed(generator: Generator, seed: Any = None, /) -> None:
 def _number(name: str) -> Callable[..., Any]:
     method = getattr(random.Random, name)
 
-    def call(generator: Generator, /, *args: Any) -> Any:
+    def call(generator: Random, /, *args: Any) -> Any:
         for arg in args:
             if not isinstance(arg, int | float | None):
                 raise Unsupported(f"random.{name} of this")
@@ -52,7 +52,7 @@ def _number(name: str) -> Callable[..., Any]:
     return call
 
 
-def _bits(generator: Generator, k: Any, /) -> int:
+def _bits(generator: Random, k: Any, /) -> int:
     if isinstance(k, int) and k > MAX_BITS:
         raise Stop("an integer too long")
     meter.work(k if isinstance(k, int) else 0)
@@ -70,27 +70,27 @@ def _pool(items: Any) -> Any:
     return items
 
 
-def _choice(generator: Generator, seq: Any, /) -> Any:
+def _choice(generator: Random, seq: Any, /) -> Any:
     if type(seq) not in (list, tuple, str, bytes, range):
         raise Unsupported("random of these items")
     return generator.seeded().choice(seq)
 
 
-def _shuffle(generator: Generator, x: Any, /) -> None:
+def _shuffle(generator: Random, x: Any, /) -> None:
     if type(x) is not list:
         raise Unsupported("shuffle of these items")
     meter.work(len(x) << 6)
     generator.seeded().shuffle(x)
 
 
-def _sample(generator: Generator, population: Any, k: Any) -> list[Any]:
+def _sample(generator: Random, population: Any, k: Any) -> list[Any]:
     if type(k) is not int:
         raise Unsupported("a sample of this size")
     meter.allocate(max(k, 0) << 7)
     return generator.seeded().sample(_pool(population), k)
 
 
-def _choices(generator: Generator, population: Any, weights: Any = None, *, cum_weights: Any = None, k: Any = 1) -> Any:
+def _choices(generator: Random, population: Any, weights: Any = None, *, cum_weights: Any = None, k: Any = 1) -> Any:
     if type(k) is not int or cum_weights is not None:
         raise Unsupported("choices of this size")
     given = None if weights is None else [checked(weight) for weight in to_list(weights)]
@@ -109,15 +109,15 @@ RANDOM_METHODS: dict[str, Callable[..., Any]] = {
     "seed": _seed,
     "shuffle": _shuffle,
 }
-_SHARED = PerCase("random", lambda: Generator(None))
+_SHARED = PerCase("random", lambda: Random(None))
 
 
 def _of_module(name: str) -> Builtin:
     return Builtin(name, lambda *args, **kwargs: RANDOM_METHODS[name](_SHARED.get(), *args, **kwargs))
 
 
-def _new(*seed: Any) -> Generator:
-    generator = Generator(None)
+def _new(*seed: Any) -> Random:
+    generator = Random(None)
     if seed:
         _seed(generator, *seed)
     return generator
@@ -125,5 +125,5 @@ def _new(*seed: Any) -> Generator:
 
 RANDOM: dict[str, Any] = {
     **{name: _of_module(name) for name in RANDOM_METHODS},
-    "Random": TypeValue(Generator, _new, "Random"),
+    "Random": TypeValue(Random, _new),
 }

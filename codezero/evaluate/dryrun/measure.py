@@ -290,4 +290,6 @@ def type_name(value: Any) -> str:
         return str(value.instance.cls.name)
     if kind is NamedTupleValue:
         return str(value.kind.name)
+    if kind is Iterating and not value.is_generator:
+        return "iterator"  # of a type that is not known, such as `map`
     return _NAMES.get(kind, kind.__name__)

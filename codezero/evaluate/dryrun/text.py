@@ -5,23 +5,21 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
+from codezero.evaluate.dryrun.integers import Flag
 from codezero.evaluate.dryrun.items import get_item
-from codezero.evaluate.dryrun.measure import ATOMS, DICTS, SCALARS, checked, measure
+from codezero.evaluate.dryrun.measure import ATOMS, DICTS, SCALARS, NamedTupleValue, checked, measure
 from codezero.evaluate.dryrun.objects import Instance
 from codezero.evaluate.dryrun.order import text_in_order
+from codezero.evaluate.dryrun.values import Builtin, Hidden, Type
 
 _MAX_WIDTH = 10_000
 """Largest width or precision of a field."""
 _NUMBER = re.compile(r"\d+")
 _BRACKET = re.compile("[()]")
-_OWN_WORDS = re.compile(
-    r"'(?:Annotation|BoundMethod|Builtin|Cached|Class|Function|Instance|Iterating|Module|NamedTuple|NamedTupleValue|"
-    r"Output|Partial|Stream|TypeValue|Union)'|\(\) (?:takes|missing|got) "
-)
-"""Words of errors that the host says of calls and of the interpreter's own types, where CPython has others."""
 _SPEC = re.compile(r"[#0\- +]*(?:\*|\d+)?(?:\.(?:\*|\d*))?")
 
 _INSIDE = re.compile(r"\.([^.\[]+)|\[([^\]]+)\]")
@@ -52,8 +50,19 @@ def _text_cost(value: Any) -> None:
         checked(value)
     elif type(value) not in SCALARS:
         meter.allocate(measure(value) * 64)
-        if type(value) is TypeError and any(_OWN_WORDS.search(part) for part in value.args if type(part) is str):
+        if type(value) is TypeError and any(_own_words().search(part) for part in value.args if type(part) is str):
             raise Unsupported("the text of this TypeError")
+
+
+@cache
+def _own_words() -> re.Pattern[str]:
+    """Returns a pattern of words of errors where CPython has others: those that the host says of calls, and names of
+    the interpreter's own types."""
+    types: list[type] = [Builtin, Flag, Hidden, Instance, NamedTupleValue, Type]
+    for kind in types:
+        types.extend(kind.__subclasses__())
+    names = "|".join(kind.__name__ for kind in types)
+    return re.compile(rf"'(?:iterator|{names})'|\(\) (?:takes|missing|got) ")
 
 
 def repr_of(value: Any) -> str:

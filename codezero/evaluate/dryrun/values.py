@@ -186,8 +186,8 @@ class TypeValue(Type):
 
     __slots__ = ("attrs", "function", "host", "name")
 
-    def __init__(self, host: type, function: Callable[..., Any], name: str | None = None) -> None:
-        self.host, self.function, self.name = host, function, name or host.__name__
+    def __init__(self, host: type, function: Callable[..., Any]) -> None:
+        self.host, self.function, self.name = host, function, host.__name__
         self.attrs: dict[str, Any] = {}
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:

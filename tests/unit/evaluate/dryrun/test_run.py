@@ -217,10 +217,14 @@ def test_parameters_of_types_are_unknown(lines):
     assert outcomes(lines, "assert f(1) == 1") == [UNKNOWN]
 
 
-@pytest.mark.parametrize("use", ["C() + 1", "g(1)", "C().m(1)", "[].append()", "map(abs, [1]) + []"])
+@pytest.mark.parametrize(
+    "use",
+    ["C() + 1", "g(1)", "C().m(1)", "[].append()", "map(abs, [1]) + []", "len(map(abs, []))", "property(len) + 1",
+     "random.Random(1) + 1", "re.I + ''"],
+)  # fmt: skip
 @pytest.mark.parametrize("text", ["str(error)", "repr(error)", "f'{error}'"])
 def test_texts_of_errors_that_cpython_words_otherwise_are_unknown(use, text):
-    defined = "class C:\n    def m(self): pass\ndef g(): pass\n"
+    defined = "import random, re\nclass C:\n    def m(self): pass\ndef g(): pass\n"
     code = f"{defined}def f():\n    try: {use}\n    except TypeError as error: return {text}"
     assert run(code, "assert f() == ''") == [(UNKNOWN, "the text of this TypeError is not interpreted")]
 
