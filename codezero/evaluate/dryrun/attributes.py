@@ -23,6 +23,7 @@ from codezero.evaluate.dryrun.descriptors import (
 )
 from codezero.evaluate.dryrun.fields import FIELDS
 from codezero.evaluate.dryrun.library_decimal import Context
+from codezero.evaluate.dryrun.library_fractions import Fraction
 from codezero.evaluate.dryrun.measure import NamedTupleValue, type_name
 from codezero.evaluate.dryrun.methods import METHODS, RECORD_METHODS
 from codezero.evaluate.dryrun.modules import Module, PerCase
@@ -292,6 +293,7 @@ def _refuse_frozen(value: Instance, text: str) -> None:
 
 
 def _refuse_change(value: Any, name: str) -> None:
-    if type(value).__module__ == "builtins" and not isinstance(value, BaseException):
+    is_builtin = type(value).__module__ == "builtins" and not isinstance(value, BaseException)
+    if is_builtin or (type(value) is Fraction and name in FIELDS[Fraction]):
         raise AttributeError(f"'{type_name(value)}' object has no attribute '{name}'")
     raise Unsupported(f"setting an attribute of a {type_name(value)}")

@@ -6,6 +6,7 @@ from array import array
 from datetime import date, datetime, time, timedelta
 
 from codezero.evaluate.dryrun.library_decimal import Context
+from codezero.evaluate.dryrun.library_fractions import Fraction
 from codezero.evaluate.dryrun.library_time import DATE_FIELDS, DELTA_FIELDS, TIME_FIELDS
 from codezero.evaluate.dryrun.measure import MATCH, PATTERN, deque
 from codezero.evaluate.dryrun.regular import MATCH_FIELDS, PATTERN_FIELDS
@@ -29,6 +30,7 @@ FIELDS: dict[type, frozenset[str]] = {
     time: TIME_FIELDS,
     timedelta: DELTA_FIELDS,
     int: frozenset({"real", "imag", "numerator", "denominator"}),
+    Fraction: frozenset({"numerator", "denominator"}),
     float: frozenset({"real", "imag"}),
     complex: frozenset({"real", "imag"}),
 }

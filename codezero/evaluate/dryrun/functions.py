@@ -15,6 +15,7 @@ from codezero.evaluate.dryrun.descriptors import ClassMethod, Property, StaticMe
 from codezero.evaluate.dryrun.instance_checks import is_instance, is_subclass
 from codezero.evaluate.dryrun.integers import division_cost, sized
 from codezero.evaluate.dryrun.library_decimal import Decimal
+from codezero.evaluate.dryrun.library_fractions import Fraction
 from codezero.evaluate.dryrun.measure import (
     FEW,
     SCALARS,
@@ -185,7 +186,7 @@ def _round(number: Any, ndigits: Any = None) -> Any:
     if type(number) is Instance and number.cls.owner("__round__") is not None:
         return number.invoke("__round__", *(() if ndigits is None else (ndigits,)))
     number = number.as_number("__round__") if type(number) is Instance else number
-    if not isinstance(number, int | float | Decimal):
+    if not isinstance(number, int | float | Decimal | Fraction):
         raise TypeError(f"type {type_name(number)} doesn't define __round__ method")
     return round(checked(number), ndigits)
 

@@ -15,7 +15,8 @@ from codezero.evaluate.dryrun.class_kinds import ABC_MODULE, ENUM_MODULE
 from codezero.evaluate.dryrun.integers import Flag
 from codezero.evaluate.dryrun.library_data import ARRAY, JSON, STRUCT
 from codezero.evaluate.dryrun.library_dataclasses import DATACLASSES
-from codezero.evaluate.dryrun.library_decimal import DECIMAL
+from codezero.evaluate.dryrun.library_decimal import DECIMAL, Decimal
+from codezero.evaluate.dryrun.library_fractions import FRACTION, Fraction
 from codezero.evaluate.dryrun.library_iteration import BISECT, FUNCTOOLS, HEAPQ, ITERTOOLS
 from codezero.evaluate.dryrun.library_math import CMATH, MATH, OPERATOR, STATISTICS
 from codezero.evaluate.dryrun.library_random import RANDOM
@@ -29,10 +30,13 @@ from codezero.evaluate.dryrun.regular import MEMBERS as RE
 from codezero.evaluate.dryrun.type_values import COLLECTIONS
 from codezero.evaluate.dryrun.values import Annotation, Builtin, Generic, Opaque
 
+_SHARED = frozenset({range, Decimal, Fraction})
+"""Types of which a value is its own copy, besides those of ATOMS."""
+
 
 def _copy(value: Any) -> Any:
     kind = type(value)
-    if kind in ATOMS or kind in (tuple, frozenset, range, NamedTupleValue) or _is_member(value):
+    if kind in ATOMS or kind in (tuple, frozenset, NamedTupleValue) or kind in _SHARED or _is_member(value):
         return value
     if kind is Instance:
         _plainly_copied(value)
@@ -64,7 +68,7 @@ def _deepcopy(value: Any, memo: Any = None) -> Any:
 def _copied(value: Any, memo: dict[int, Any]) -> Any:
     """Returns a deep copy; `memo` has the copies made so far by the id of the original."""
     kind = type(value)
-    if kind in ATOMS or kind is range or _is_member(value):
+    if kind in ATOMS or kind in _SHARED or _is_member(value):
         return value
     if id(value) in memo:
         return memo[id(value)]
@@ -146,7 +150,7 @@ MODULES: dict[str, Module] = {
         "datetime": DATETIME,
         "decimal": DECIMAL,
         "enum": ENUM_MODULE,
-        "fractions": {},
+        "fractions": {"Fraction": FRACTION},
         "functools": FUNCTOOLS,
         "gc": GC,
         "heapq": HEAPQ,

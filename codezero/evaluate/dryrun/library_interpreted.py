@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fractions
 from typing import Any
 
 from codezero.evaluate.dryrun.budget import Stop, Unsupported
@@ -11,9 +10,6 @@ from codezero.evaluate.dryrun.descriptors import CachedProperty
 from codezero.evaluate.dryrun.interpreted import library
 from codezero.evaluate.dryrun.interpreted_sources import CHAIN_MAP, CONTEXTLIB, NAMESPACE, QUEUE, THREADING
 from codezero.evaluate.dryrun.library import MODULES
-from codezero.evaluate.dryrun.library_decimal import Decimal
-from codezero.evaluate.dryrun.library_fractions import FRACTIONS
-from codezero.evaluate.dryrun.measure import SIZED, checked
 from codezero.evaluate.dryrun.objects import ORDER
 from codezero.evaluate.dryrun.values import Builtin
 
@@ -40,25 +36,6 @@ def total_ordering(cls):
 
 def _wait_for_ever() -> None:
     raise Stop("a deadlock")
-
-
-def _hash_of_ratio(numerator: int, denominator: int, /) -> int:
-    return hash(fractions.Fraction(checked(numerator), checked(denominator)))
-
-
-def _decimal_pair(value: Any, /) -> tuple[int, int] | None:
-    """Returns a decimal as an exact ratio, by which fractions compare with it; None for anything else."""
-    if type(value) is not Decimal:
-        return None
-    if not value.is_finite():
-        raise Unsupported("a fraction compared with this decimal")
-    return value.as_integer_ratio()
-
-
-def _refused(*parts: Any) -> TypeError:
-    if any(part is not None and type(part) not in SIZED for part in parts[:1]):
-        raise Unsupported("a fraction of this")
-    return TypeError("argument should be a string or a Rational instance")
 
 
 def _first_order(cls: Any, /) -> str:
@@ -96,12 +73,5 @@ def load() -> None:
     MODULES["threading"].members.update(library(THREADING, dict(waits)))
     MODULES["queue"].members.update(library(QUEUE, dict(waits)))
     MODULES["collections"].members.update(library(CHAIN_MAP, {}))
-    ratios = {
-        "_INFINITE": float("inf"),
-        "_decimal_pair": Builtin("pair", _decimal_pair),
-        "_hash_of_ratio": Builtin("hash", _hash_of_ratio),
-        "_refused": Builtin("refused", _refused),
-    }
-    MODULES["fractions"].members.update(library(FRACTIONS, ratios))
     MODULES["functools"].members.update(library(_TOTAL_ORDERING, ordering))
     MODULES["functools"].members["cached_property"] = Builtin("cached_property", CachedProperty)

@@ -15,6 +15,7 @@ from codezero.evaluate.dryrun.attributes import get_attribute
 from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
 from codezero.evaluate.dryrun.items import get_item
 from codezero.evaluate.dryrun.library_decimal import Decimal
+from codezero.evaluate.dryrun.library_fractions import Fraction
 from codezero.evaluate.dryrun.measure import MAX_BITS, SMALL, checked, to_list
 from codezero.evaluate.dryrun.objects import OPERATORS, Instance
 from codezero.evaluate.dryrun.operators import BINARY, COMPARE
@@ -31,7 +32,7 @@ _COMPLEX_FUNCTIONS = (
     "acos acosh asin asinh atan atanh cos cosh exp isclose isfinite isinf isnan log log10 phase polar rect sin sinh "
     "sqrt tan tanh"
 )
-_NUMBERS = int | float | complex | Decimal
+_NUMBERS = int | float | complex | Decimal | Fraction
 
 
 def _of_numbers(function: Callable[..., Any], name: str) -> Builtin:

@@ -13,6 +13,7 @@ from codezero.evaluate.dryrun.errors import throwable
 from codezero.evaluate.dryrun.items import get_item
 from codezero.evaluate.dryrun.library_data import ARRAY_METHODS
 from codezero.evaluate.dryrun.library_decimal import DECIMAL_METHODS, Decimal
+from codezero.evaluate.dryrun.library_fractions import FRACTION_METHODS, Fraction
 from codezero.evaluate.dryrun.library_random import RANDOM_METHODS, Random
 from codezero.evaluate.dryrun.library_time import DATE_METHODS, DATETIME_METHODS, DELTA_METHODS, TIME_METHODS
 from codezero.evaluate.dryrun.measure import MATCH, PATTERN, VIEWS, NamedTupleValue, length, measured
@@ -77,6 +78,7 @@ METHODS: dict[type, dict[str, Method]] = {
     Iterating: {"__next__": next, **{name: _of_generator(name) for name in ("close", "send", "throw")}},
     Cached: {"cache_clear": lambda value: value.results.clear()},
     Decimal: DECIMAL_METHODS,
+    Fraction: FRACTION_METHODS,
     Random: RANDOM_METHODS,
     array: {**ARRAY_METHODS, **_INDEXED},
     date: DATE_METHODS,

@@ -223,7 +223,7 @@ class Instance:
         if spec and self.cls.members is not None:
             return format(str(self), spec)
         if spec and any(cls.is_library for cls in self.cls.mro):
-            raise Unsupported("a format of an object of the library")  # a Fraction has some from Python 3.12 on
+            raise Unsupported("a format of an object of the library")
         if spec:
             raise TypeError(f"unsupported format string passed to {self.cls.name}.__format__")
         return str(self)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from decimal import Decimal
+from fractions import Fraction
 from itertools import islice
 from typing import Any
 
@@ -24,7 +25,7 @@ def is_fixed(item: Any) -> bool:
     """Returns True for a number or a small tuple of numbers, whose hash is the same in each process."""
     return (
         type(item) in _BY_VALUE
-        or isinstance(item, Decimal)
+        or isinstance(item, Decimal | Fraction)
         or (type(item) is tuple and len(item) <= _WIDEST and _BY_VALUE.issuperset(map(type, item)))
     )
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from codezero.evaluate.dryrun.budget import DepthError, Stop, Unsupported, meter
 from codezero.evaluate.dryrun.classes import Class, new_object
-from codezero.evaluate.dryrun.library_decimal import Decimal
+from codezero.evaluate.dryrun.library_decimal import DECIMAL, Decimal
+from codezero.evaluate.dryrun.library_fractions import FRACTION, Fraction
 from codezero.evaluate.dryrun.measure import (
     SCALARS,
     NamedTupleValue,
@@ -26,7 +27,7 @@ from codezero.evaluate.dryrun.tables import dict_from_keys, new_frozenset, new_s
 from codezero.evaluate.dryrun.text import text_of
 from codezero.evaluate.dryrun.values import Builtin, TypeValue
 
-_NUMERIC = (int, float, Decimal, str, bytes, bytearray)
+_NUMERIC = (int, float, Decimal, Fraction, str, bytes, bytearray)
 _MAX_DIGITS = 5_000
 """Most digits of text for `int`; CPython converts up to 4,300 by default."""
 
@@ -71,7 +72,7 @@ def _complex(*args: Any, **kwargs: Any) -> complex:
             raise TypeError("complex() got arguments that do not fit")
         args = (*(args or (kwargs.get("real", 0),)), *[kwargs[name] for name in ("imag",) if name in kwargs])
     args = tuple(arg.as_number("__float__") if type(arg) is Instance else arg for arg in args)
-    if not all(isinstance(arg, int | float | Decimal | complex | str) for arg in args):
+    if not all(isinstance(arg, int | float | Decimal | Fraction | complex | str) for arg in args):
         raise TypeError("complex() argument must be a string or a number")
     for arg in args:
         meter.work(len(arg) if isinstance(arg, str) else 0)
@@ -237,7 +238,7 @@ def _maketrans(*args: Any) -> dict[int, Any]:
 TYPES["str"].attrs["maketrans"] = Builtin("maketrans", _maketrans)
 
 _BY_HOST: dict[type, TypeValue] = {
-    **{value.host: value for value in (*TYPES.values(), *COLLECTIONS.values())},
+    **{value.host: value for value in (*TYPES.values(), *COLLECTIONS.values(), DECIMAL["Decimal"], FRACTION)},
     DepthError: TYPES["RecursionError"],
     type(None): TypeValue(type(None), lambda: None),
 }
