@@ -4,68 +4,48 @@ from __future__ import annotations
 
 from typing import Any
 
-from codezero.evaluate.dryrun.budget import Stop, Unsupported
+from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
 from codezero.evaluate.dryrun.classes import Class
 from codezero.evaluate.dryrun.descriptors import CachedProperty
-from codezero.evaluate.dryrun.interpreted import library
+from codezero.evaluate.dryrun.interpreted import define, library
 from codezero.evaluate.dryrun.interpreted_sources import CHAIN_MAP, CONTEXTLIB, NAMESPACE, QUEUE, THREADING
 from codezero.evaluate.dryrun.library import MODULES
 from codezero.evaluate.dryrun.objects import ORDER
 from codezero.evaluate.dryrun.values import Builtin
 
-_TOTAL_ORDERING = """
-def total_ordering(cls):
-    first = _first_order(cls)
-    mirrored, with_or_without_equal, opposite = _OTHERS[first]
-    def by(decide):
-        def compare(self, other):
-            found = _ask(self, other, first)
-            return found if found is NotImplemented else decide(found, self, other)
-        return compare
-    if first in ("__lt__", "__gt__"):
-        made = {mirrored: by(lambda found, one, other: not found and one != other)}
-        made[with_or_without_equal] = by(lambda found, one, other: found or one == other)
-    else:
-        made = {mirrored: by(lambda found, one, other: not found or one == other)}
-        made[with_or_without_equal] = by(lambda found, one, other: found and one != other)
-    made[opposite] = by(lambda found, one, other: not found)
-    _add_missing(cls, made)
-    return cls
-"""
+_OTHERS = {
+    "__lt__": {"gt": "not found and self != other", "le": "found or self == other", "ge": "not found"},
+    "__le__": {"ge": "not found or self == other", "lt": "found and self != other", "gt": "not found"},
+    "__gt__": {"lt": "not found and self != other", "ge": "found or self == other", "le": "not found"},
+    "__ge__": {"le": "not found or self == other", "gt": "found and self != other", "lt": "not found"},
+}
+"""The results of the methods that `total_ordering` adds to a class, by the one that it asks."""
 
 
 def _wait_for_ever() -> None:
     raise Stop("a deadlock")
 
 
-def _first_order(cls: Any, /) -> str:
+def _total_ordering(cls: Any, /) -> Any:
     if type(cls) is not Class:
         raise Unsupported("total_ordering of this")
-    for name in ORDER:
-        if cls.owner(name) is not None:
-            return name
-    raise ValueError("must define at least one ordering operation: < > <= >=")
-
-
-def _add_missing(cls: Class, methods: dict[str, Any], /) -> None:
-    for name, method in methods.items():
-        if cls.owner(name) is None:
-            cls.namespace[name] = method
+    first = next((name for name in ORDER if cls.owner(name) is not None), None)
+    if first is None:
+        raise ValueError("must define at least one ordering operation: < > <= >=")
+    source = "".join(
+        f"def __{name}__(self, other):\n    found = _ask(self, other)\n"
+        f"    return found if found is NotImplemented else {result}\n"
+        for name, result in _OTHERS[first].items()
+        if cls.owner(f"__{name}__") is None
+    )
+    meter.allocate(len(source) << 4)
+    made = define(source, {"_ask": Builtin("ask", lambda value, other, /: value.cls.lookup(first)(value, other))})
+    cls.namespace.update((name, method) for name, method in made.items() if name != "_ask")
+    return cls
 
 
 def load() -> None:
     """Adds the interpreted names to their modules. Translations of all syntax nodes must be registered before."""
-    ordering = {
-        "_OTHERS": {
-            "__lt__": ("__gt__", "__le__", "__ge__"),
-            "__le__": ("__ge__", "__lt__", "__gt__"),
-            "__gt__": ("__lt__", "__ge__", "__le__"),
-            "__ge__": ("__le__", "__gt__", "__lt__"),
-        },
-        "_add_missing": Builtin("add", _add_missing),
-        "_ask": Builtin("ask", lambda value, other, name, /: value.cls.lookup(name)(value, other)),
-        "_first_order": Builtin("first", _first_order),
-    }
     names_of = Builtin("names", lambda value, /: value.attrs)
     MODULES["types"].members.update(library(NAMESPACE, {"_names": names_of}))
     MODULES["contextlib"].members.update(library(CONTEXTLIB, {}))
@@ -73,5 +53,5 @@ def load() -> None:
     MODULES["threading"].members.update(library(THREADING, dict(waits)))
     MODULES["queue"].members.update(library(QUEUE, dict(waits)))
     MODULES["collections"].members.update(library(CHAIN_MAP, {}))
-    MODULES["functools"].members.update(library(_TOTAL_ORDERING, ordering))
-    MODULES["functools"].members["cached_property"] = Builtin("cached_property", CachedProperty)
+    for name, function in (("cached_property", CachedProperty), ("total_ordering", _total_ordering)):
+        MODULES["functools"].members[name] = Builtin(name, function)
