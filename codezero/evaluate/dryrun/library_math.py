@@ -185,25 +185,20 @@ OPERATOR: dict[str, Any] = {
 }
 
 
-def _numbers(items: Any) -> list[Any]:
-    found = to_list(items)
-    if not {int, float, bool}.issuperset(map(type, found)):
-        raise Unsupported("statistics of anything but numbers")
-    sort_cost(found)
-    if not found:
-        raise statistics.StatisticsError("no data points")
-    meter.work(len(found) << 6)
-    return found
+def _of_data(name: str) -> Builtin:
+    function = getattr(statistics, name)
 
+    def call(items: Any, /) -> Any:
+        found = to_list(items)
+        if not {int, float, bool}.issuperset(map(type, found)):
+            raise Unsupported("statistics of anything but numbers")
+        if any(type(number) is int and not -SMALL < number < SMALL for number in found):
+            raise Unsupported("statistics of long integers")
+        sort_cost(found)
+        meter.work(len(found) << 6)
+        return function(found)
 
-def _mean(items: Any, /) -> Any:
-    return statistics.mean(_numbers(items))
-
-
-def _median(items: Any, /) -> Any:
-    found = sorted(_numbers(items))
-    middle = len(found) // 2
-    return found[middle] if len(found) % 2 else (found[middle - 1] + found[middle]) / 2
+    return Builtin(name, call)
 
 
 def _mode(items: Any, /) -> Any:
@@ -219,21 +214,8 @@ def _multimode(items: Any, /) -> list[Any]:
     return [item for item, count in counts.items() if count == most]
 
 
-def _spread(function: Any) -> Builtin:
-    def call(items: Any, /) -> Any:
-        found = _numbers(items)
-        if any(type(number) is int and not -SMALL < number < SMALL for number in found):
-            raise Unsupported("statistics of long integers")
-        return function(found)
-
-    return Builtin(function.__name__, call)
-
-
 STATISTICS: dict[str, Any] = {
-    "mean": Builtin("mean", _mean),
-    "fmean": Builtin("fmean", lambda items, /: math.fsum(found := _numbers(items)) / len(found)),
-    "median": Builtin("median", _median),
+    **{name: _of_data(name) for name in ("fmean", "mean", "median", "pstdev", "pvariance", "stdev", "variance")},
     "mode": Builtin("mode", _mode),
     "multimode": Builtin("multimode", _multimode),
-    **{name: _spread(getattr(statistics, name)) for name in ("pstdev", "pvariance", "stdev", "variance")},
 }
