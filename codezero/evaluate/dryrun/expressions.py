@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from codezero.evaluate.dryrun import operators
-from codezero.evaluate.dryrun.budget import IN_COMPARISON, Unsupported, meter
+from codezero.evaluate.dryrun.budget import IN_COMPARISON, meter
 from codezero.evaluate.dryrun.compiler import EXPRESSIONS, Expression, Unit
 from codezero.evaluate.dryrun.integers import sized
 from codezero.evaluate.dryrun.text import convert, format_value
@@ -188,18 +188,10 @@ def _formatted(unit: Unit, node: ast.FormattedValue) -> Expression:
 
 def _walrus(unit: Unit, node: ast.NamedExpr) -> Expression:
     value = unit.expression(node.value)
-    scope, target = unit.scope, unit.scope.target_scope()
-    up = 0
-    while scope is not target and scope.parent is not None:
-        scope, up = scope.parent, up + 1
-    if up and target.kind == "class":
-        raise Unsupported(":= in a class body")
-    store = unit.within(target).store(node.target.id)
+    store = unit.store(node.target.id)  # the scopes of comprehensions have no slot for it
 
     def bind(frame: Frame) -> Any:
         result = value(frame)
-        for _ in range(up):
-            frame = frame[0]
         store(frame, result)
         return result
 

@@ -58,15 +58,6 @@ class Scope:
         """Returns `name` as the program's names are stored in this scope."""
         return mangled(name, self.class_name) if self.class_name else name
 
-    def target_scope(self) -> Scope:
-        """Returns the scope where `:=` binds: the innermost that is not a comprehension."""
-        scope = self
-        while scope.kind == "function" and scope.parent is not None and scope.is_comprehension:
-            scope = scope.parent
-        return scope
-
-    is_comprehension = False
-
 
 def function_scope(node: FunctionNode | ast.Lambda, parent: Scope) -> Scope:
     """Returns the scope of a function, its parameters first. Raises BadScope for what CPython calls a syntax error."""
@@ -94,10 +85,10 @@ def class_scope(node: ast.ClassDef, parent: Scope) -> Scope:
 
 def comprehension_scope(node: Comprehension, parent: Scope) -> Scope:
     scope = Scope("function", parent)
-    scope.is_comprehension = True
     for generator in node.generators:
-        for name in _stored(generator.target):
-            scope.declare(scope.mangled(name))
+        for part in ast.walk(generator.target):
+            for name in _bound_by(part):
+                scope.declare(scope.mangled(name))
     return scope
 
 
@@ -168,12 +159,6 @@ def _bound_by(node: ast.AST) -> Iterator[str]:
         yield node.name
     elif isinstance(node, ast.MatchMapping) and node.rest:
         yield node.rest
-
-
-def _stored(target: ast.AST) -> Iterator[str]:
-    for node in ast.walk(target):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id
 
 
 def has_yield(body: Iterable[ast.AST]) -> bool:
