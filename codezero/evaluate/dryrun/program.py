@@ -46,15 +46,15 @@ class Program:
         tree: ast.Module,
         suite: TestSuite,
         budget: Budget,
-        results: list[CaseResult],
         unit: Callable[..., Unit] = Unit,
         keep: Callable[[CaseOutcome, str], None] | None = None,
         alone: bool = True,
         name: str = "__main__",
     ) -> None:
         """`name` is the solution's `__name__`."""
-        self._tree, self._suite, self._budget, self._results = tree, suite, budget, results
+        self._tree, self._suite, self._budget = tree, suite, budget
         self._unit, self._keep, self._alone, self._name = unit, keep, alone, name
+        self.results: list[CaseResult] = []
         self._names: dict[str, Any] = {}
         self._test_names: dict[str, Any] = {}
         self._body: Statement | None = None
@@ -64,7 +64,7 @@ class Program:
         """The output of the last example's run, if it ended without an error."""
 
     def run(self) -> None:
-        """Interprets all cases within the time and appends their results."""
+        """Interprets all cases within the time and appends to `results`."""
         self._end = thread_time() + self._budget.total_seconds
         self._cases = [parse_source(case.source) for case in self._suite.statements]
         meter.test_names = frozenset(
@@ -76,8 +76,8 @@ class Program:
         meter.unordered, meter.module = False, self._name
         try:
             run = self._run_examples if self._suite.examples else self._run_together
-            run(self._results)
-            first = [result.outcome for result in self._results]
+            run(self.results)
+            first = [result.outcome for result in self.results]
             if not self._suite.examples and self._alone:
                 self._run_apart()
             if meter.unordered and self._keep is None:
@@ -152,7 +152,7 @@ class Program:
         meter.reordered = False
         for number, (outcome, result) in enumerate(zip(first, again, strict=False)):
             if {outcome, result.outcome} == {CaseOutcome.PASS, CaseOutcome.FAIL}:
-                self._results[number] = unknown("a result that depends on the order of a set")
+                self.results[number] = unknown("a result that depends on the order of a set")
         if self.output != output:
             self.output = None
 
@@ -190,7 +190,7 @@ class Program:
     def _run_apart(self) -> None:
         """Runs the cases again, each independent group with a new definition of the solution, so that a solution that
         counts its calls or returns prepared answers in order fails."""
-        if any(result.outcome is CaseOutcome.FAIL for result in self._results):
+        if any(result.outcome is CaseOutcome.FAIL for result in self.results):
             return
         for group in self._groups:
             if group == list(range(len(group))):
@@ -198,12 +198,12 @@ class Program:
             self._start(self._budget)
             failed = self._attempt(self._prepare) if thread_time() < self._end else unknown(OUT_OF_TIME)
             for number in group:
-                if number >= len(self._results):
+                if number >= len(self.results):
                     break
                 self._start(self._budget)
                 result = failed or self._attempt(lambda number=number: self._check(self._cases[number]))
-                if result is not None and self._results[number] == _PASSED:
-                    self._results[number] = replace(result, reason=short(f"on its own: {result.reason}"))
+                if result is not None and self.results[number] == _PASSED:
+                    self.results[number] = replace(result, reason=short(f"on its own: {result.reason}"))
                 if result is not None and result.outcome is CaseOutcome.UNKNOWN:
                     failed = result  # it was cut off, and the rest of the group may need what it left undone
 

@@ -9,10 +9,8 @@ the case as unknown.
 
 from __future__ import annotations
 
-import ast
 import sys
 import threading
-from collections.abc import Callable
 
 from codezero.evaluate.dryrun import (
     calls,
@@ -28,7 +26,6 @@ from codezero.evaluate.dryrun import (
     targets,
 )
 from codezero.evaluate.dryrun.budget import OUT_OF_TIME, Budget, budget_of
-from codezero.evaluate.dryrun.compiler import Unit
 from codezero.evaluate.dryrun.program import Program, short, unknown
 from codezero.evaluate.dryrun.refused import refused
 from codezero.tasks.testcases import MAX_SOURCE_CHARS, StdinExample, TestSuite, parse_source
@@ -69,12 +66,10 @@ def dry_run(code: str, suite: TestSuite, budget: Budget | None = None, *, alone:
     wrong = refused(code, tree)
     if wrong:
         return _all(suite, CaseOutcome.FAIL, f"SyntaxError: {wrong}")
-    results: list[CaseResult] = []
-    name = "__main__" if suite.examples else _MODULE
-    program = Program(tree, suite, budget, results, alone=alone, name=name)
-    _on_own_stack(program)
-    missing = suite.num_cases - len(results)
-    return (*results, *[unknown(OUT_OF_TIME)] * missing)
+    program = Program(tree, suite, budget, alone=alone, name="__main__" if suite.examples else _MODULE)
+    run_in_thread(program)
+    missing = suite.num_cases - len(program.results)
+    return (*program.results, *[unknown(OUT_OF_TIME)] * missing)
 
 
 def printed(code: str, budget: Budget = Budget()) -> str | None:  # noqa: B008
@@ -87,24 +82,12 @@ def printed(code: str, budget: Budget = Budget()) -> str | None:  # noqa: B008
     if tree is None or refused(code, tree):
         return None
     empty = TestSuite(examples=(StdinExample(given="", expected=""),))
-    program = Program(tree, empty, budget, [], name=_MODULE)
-    _on_own_stack(program)
+    program = Program(tree, empty, budget, name=_MODULE)
+    run_in_thread(program)
     return program.output
 
 
-def run_on_inputs(
-    tree: ast.Module,
-    suite: TestSuite,
-    budget: Budget,
-    unit: Callable[..., Unit],
-    keep: Callable[[CaseOutcome, str], None],
-) -> None:
-    """Interprets a program, translated by `unit`, on the inputs of the examples; ignores their expected outputs. Calls
-    `keep` with the outcome and output of each run. Like `dry_run`, never raises because of the program."""
-    _on_own_stack(Program(tree, suite, budget, [], unit, keep))
-
-
-def _on_own_stack(program: Program) -> None:
+def run_in_thread(program: Program) -> None:
     """Runs the program in a thread with a large stack, and raises the process's recursion limit meanwhile."""
     limit = sys.getrecursionlimit()
     stack = threading.stack_size(_STACK_BYTES)

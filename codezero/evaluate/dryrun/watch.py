@@ -10,7 +10,8 @@ from typing import Any
 from codezero.evaluate.dryrun.budget import Budget
 from codezero.evaluate.dryrun.compiler import Expression, Statement, Unit
 from codezero.evaluate.dryrun.objects import Instance
-from codezero.evaluate.dryrun.run import run_on_inputs
+from codezero.evaluate.dryrun.program import Program
+from codezero.evaluate.dryrun.run import run_in_thread
 from codezero.evaluate.dryrun.values import Frame
 from codezero.tasks.testcases import StdinExample, TestSuite, parse_source
 from codezero.types import CaseOutcome
@@ -150,5 +151,5 @@ def watched(code: str, inputs: Sequence[str], budget: Budget) -> list[WatchedRun
         watch.decisions.clear()
 
     suite = TestSuite(examples=tuple(StdinExample(given=one, expected="") for one in inputs))
-    run_on_inputs(tree, suite, budget, unit, keep)
+    run_in_thread(Program(tree, suite, budget, unit, keep))
     return seen
