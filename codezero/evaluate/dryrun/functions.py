@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterator
-from functools import partial
 from sys import getsizeof
 from typing import Any
 
@@ -30,7 +29,6 @@ from codezero.evaluate.dryrun.measure import (
     to_list,
     type_name,
 )
-from codezero.evaluate.dryrun.methods_streams import WRITERS
 from codezero.evaluate.dryrun.objects import Instance
 from codezero.evaluate.dryrun.operators import BINARY, power_modulo
 from codezero.evaluate.dryrun.order import is_fixed
@@ -209,21 +207,14 @@ def _print(*values: Any, sep: Any = " ", end: Any = "\n", file: Any = None, flus
         raise TypeError("sep and end must be None or a string")
     texts = [text_of(value) for value in values]
     meter.allocate(sum(map(len, texts)) + len(between) * len(texts))
-    write = writer(PER_CASE["stdout"].get() if file is None else file)
+    write = get_attribute(PER_CASE["stdout"].get() if file is None else file, "write")
     write(between.join(texts) + last)
-
-
-def writer(file: Any) -> Callable[[str], Any]:
-    """Returns a function that writes text to a file or to an object with a `write` method."""
-    write = WRITERS.get(type(file))
-    return partial(write, file) if write else get_attribute(file, "write")
 
 
 def _input(prompt: Any = "", /) -> str:
     if prompt != "":
         _print(prompt, end="")
-    stream = PER_CASE["stdin"].get()
-    line = read_line(stream) if type(stream) is Stream else get_attribute(stream, "readline")()
+    line = get_attribute(PER_CASE["stdin"].get(), "readline")()
     if type(line) is not str:
         raise TypeError("object.readline() returned non-string")
     if not line:

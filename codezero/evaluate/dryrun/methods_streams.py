@@ -36,7 +36,7 @@ def _write(stream: Stream, text: Any, /) -> int:
 
 
 def _write_lines(stream: Any, lines: Any, /) -> None:
-    write = WRITERS[type(stream)]
+    write = _write if type(stream) is Stream else Output.write
     for line in iterate(lines):
         write(stream, line)
 
@@ -91,7 +91,6 @@ OUTPUT_METHODS: dict[str, Callable[..., Any]] = {
     "write": Output.write,
     "writelines": _write_lines,
 }
-WRITERS: dict[type, Callable[[Any, Any], Any]] = {Stream: _write, Output: Output.write}
 
 
 def text_stream(text: Any = "", newline: Any = "\n") -> Stream:
