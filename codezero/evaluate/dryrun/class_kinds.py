@@ -15,7 +15,7 @@ from codezero.evaluate.dryrun.operators import equal
 from codezero.evaluate.dryrun.scope import is_dunder
 from codezero.evaluate.dryrun.text import repr_of
 from codezero.evaluate.dryrun.type_values import TYPES
-from codezero.evaluate.dryrun.values import Builtin, Function, Generic, Hidden, TypeValue
+from codezero.evaluate.dryrun.values import GENERIC, Builtin, Function, Hidden, TypeValue
 
 
 def _member_text(member: Instance) -> str:
@@ -66,7 +66,7 @@ def make_class(
     for key in namespace:
         if is_dunder(key) and key not in DEFINABLE:
             raise Unsupported(f"a class with {key[:40]}")
-    parents = [base for base in bases if base is not TYPES["object"] and type(base) is not Generic]
+    parents = [base for base in bases if base is not TYPES["object"] and base is not GENERIC]
     if any(type(base) is NamedTuple for base in parents):
         return _named_tuple(name, parents, namespace, annotated)
     for base in parents:

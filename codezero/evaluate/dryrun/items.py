@@ -21,7 +21,7 @@ from codezero.evaluate.dryrun.measure import (
 )
 from codezero.evaluate.dryrun.modules import Module
 from codezero.evaluate.dryrun.objects import Instance, as_index
-from codezero.evaluate.dryrun.values import Annotation, Generic, Opaque, TypeValue
+from codezero.evaluate.dryrun.values import GENERIC, Annotation, Opaque, TypeValue
 
 
 def get_item(container: Any, index: Any) -> Any:
@@ -41,7 +41,7 @@ def get_item(container: Any, index: Any) -> Any:
         return container[index]
     if kind is Instance or kind is MATCH:
         return container[index]
-    if kind is Generic:
+    if container is GENERIC:
         return container
     if kind in (TypeValue, Annotation):
         return Annotation()

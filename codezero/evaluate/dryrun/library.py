@@ -28,7 +28,7 @@ from codezero.evaluate.dryrun.named_tuples import NAMED_TUPLE, namedtuple
 from codezero.evaluate.dryrun.objects import Instance
 from codezero.evaluate.dryrun.regular import MEMBERS as RE
 from codezero.evaluate.dryrun.type_values import COLLECTIONS
-from codezero.evaluate.dryrun.values import Annotation, Builtin, Generic, Opaque
+from codezero.evaluate.dryrun.values import GENERIC, Annotation, Builtin, Opaque
 
 _SHARED = frozenset({range, Decimal, Fraction})
 """Types of which a value is its own copy, besides those of ATOMS."""
@@ -107,7 +107,7 @@ _TYPING |= {
     **{name: COLLECTIONS[name] for name in ("Counter", "OrderedDict")},  # a call makes one, also by typing's name
     "DefaultDict": COLLECTIONS["defaultdict"],
     "Deque": COLLECTIONS["deque"],
-    "Generic": Generic(),
+    "Generic": GENERIC,
     "NamedTuple": NAMED_TUPLE,
     "TypeVar": Builtin("TypeVar", lambda name, *bounds, **kwargs: Annotation()),
 }

@@ -60,10 +60,6 @@ def _count(*args: Any, **kwargs: Any) -> Iterating:
     return Iterating(charged(itertools.count(*args, **kwargs)))
 
 
-def _repeat(*args: Any, **kwargs: Any) -> Iterating:
-    return Iterating(charged(itertools.repeat(*args, **kwargs)))
-
-
 def _accumulate(items: Any, func: Any = None, *, initial: Any = None) -> Iterating:
     found = itertools.accumulate(lazy(items), _ADD if func is None else func, initial=initial)
     return Iterating(charged(found))
@@ -113,7 +109,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "pairwise": _streaming(itertools.pairwise, 0),
     "permutations": _pooling(itertools.permutations),
     "product": _product,
-    "repeat": _repeat,
+    "repeat": _streaming(itertools.repeat, 2),
     "starmap": _streaming(itertools.starmap, 1),
     "takewhile": _streaming(itertools.takewhile, 1),
     "tee": _tee,

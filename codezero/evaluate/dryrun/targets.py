@@ -167,8 +167,8 @@ def _augmented_name(unit: Unit, target: ast.Name, value: Expression, update: Any
     return change
 
 
-def _delete(unit: Unit, node: ast.Delete) -> Statement:
-    parts = [_delete_one(unit, target) for target in node.targets]
+def _delete(unit: Unit, node: ast.Delete | ast.Tuple | ast.List) -> Statement:
+    parts = [_delete_one(unit, target) for target in (node.targets if isinstance(node, ast.Delete) else node.elts)]
 
     def delete(frame: Frame) -> None:
         for part in parts:
@@ -186,10 +186,7 @@ def _delete_one(unit: Unit, target: ast.expr) -> Statement:
     if isinstance(target, ast.Attribute):
         value, name = unit.expression(target.value), unit.scope.mangled(target.attr)
         return lambda frame: delete_attribute(value(frame), name)
-    if isinstance(target, ast.Tuple | ast.List):
-        parts = [_delete_one(unit, part) for part in target.elts]
-        return lambda frame: [part(frame) for part in parts] and None
-    return refusal(target)
+    return _delete(unit, target) if isinstance(target, ast.Tuple | ast.List) else refusal(target)
 
 
 def delete_name(unit: Unit, name: str) -> Statement:

@@ -87,10 +87,6 @@ def _str(object: Any = "", *encoding: Any, **kwargs: Any) -> str:
     return text_of(object)
 
 
-def _bool(value: Any = False, /) -> bool:
-    return bool(value)
-
-
 def _bytes(source: Any = b"", *encoding: Any, **kwargs: Any) -> bytes:
     value = source
     if type(value) is str and (encoding or "encoding" in kwargs):
@@ -194,7 +190,7 @@ TYPES: dict[str, TypeValue] = {
     **{
         kind.__name__: TypeValue(kind, make)
         for kind, make in (
-            (int, _int), (float, _float), (complex, _complex), (str, _str), (bool, _bool), (bytes, _bytes),
+            (int, _int), (float, _float), (complex, _complex), (str, _str), (bool, bool), (bytes, _bytes),
             (bytearray, _bytearray), (list, _list), (tuple, _tuple), (set, new_set), (frozenset, new_frozenset),
             (dict, _dict), (object, _object), (type, _type), (range, _range), (slice, _slice),
         )

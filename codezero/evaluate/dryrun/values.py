@@ -233,10 +233,8 @@ class Union(Type, Hidden):
         self.parts: tuple[Any, ...] = (*first, *second)
 
 
-class Generic(Annotation):
-    """`typing.Generic`, a base class without effect."""
-
-    __slots__ = ()
+GENERIC = Annotation()
+"""`typing.Generic`, a base class without effect."""
 
 
 _MAX_NESTED_ITERATORS = 1_000
