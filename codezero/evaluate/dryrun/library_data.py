@@ -10,7 +10,7 @@ from typing import Any
 
 from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
 from codezero.evaluate.dryrun.measure import DICTS, NamedTupleValue, measure, to_list, type_name
-from codezero.evaluate.dryrun.methods_containers import moving
+from codezero.evaluate.dryrun.methods_containers import moving, paid
 from codezero.evaluate.dryrun.objects import Instance
 from codezero.evaluate.dryrun.values import Builtin, TypeValue
 
@@ -37,7 +37,10 @@ ARRAY_METHODS: dict[str, Callable[..., Any]] = {
     "extend": _extend,
     "fromlist": _extend,
     "tolist": to_list,
-    **{name: moving(getattr(array, name), 8) for name in ("count", "index", "insert", "pop", "remove", "reverse")},
+    **{
+        name: paid(moving(8), getattr(array, name))
+        for name in ("count", "index", "insert", "pop", "remove", "reverse")
+    },
 }
 ARRAY: dict[str, Any] = {"array": TypeValue(array, _array)}
 

@@ -47,30 +47,27 @@ def _sort(value: list[Any], /, *, key: Any = None, reverse: Any = False) -> None
         value[:] = items
 
 
-def moving(method: Method, item_cost: int = 4) -> Method:
-    """Wraps a method that may move or traverse all items without comparing them, at `item_cost` steps each."""
+def paid(cost: Callable[..., None], method: Method) -> Method:
+    """Wraps a method; `cost` charges for a call with the same arguments before it."""
 
-    def call(value: Any, /, *args: Any) -> Any:
-        meter.work(len(value) * item_cost)
-        return method(value, *args)
-
-    return call
-
-
-def _copying(method: Method) -> Method:
-    def call(value: Any, /) -> Any:
-        meter.allocate(getsizeof(value))
-        return method(value)
+    def call(value: Any, /, *args: Any, **kwargs: Any) -> Any:
+        cost(value, *args, **kwargs)
+        return method(value, *args, **kwargs)
 
     return call
 
 
-def _searching(method: Method) -> Method:
-    def call(value: Any, item: Any, /, *args: Any) -> Any:
-        meter.work(len(value) * measure(item))
-        return method(value, item, *args)
+def moving(item_cost: int) -> Callable[..., None]:
+    """Returns the cost of a method that may move or traverse all items without comparing them: `item_cost` for each."""
+    return lambda value, /, *_: meter.work(len(value) * item_cost)
 
-    return call
+
+def _copying(value: Any, /, *_: Any) -> None:
+    meter.allocate(getsizeof(value))
+
+
+def _searching(value: Any, item: Any = None, /, *_: Any) -> None:
+    meter.work(len(value) * measure(item))
 
 
 def _keyed(method: Method) -> Method:
@@ -141,17 +138,17 @@ def _most_common(value: Counter[Any], n: Any = None) -> list[Any]:
 _LIST: dict[str, Method] = {
     "append": list.append,
     "clear": list.clear,
-    "copy": _copying(list.copy),
-    "count": _searching(list.count),
+    "copy": paid(_copying, list.copy),
+    "count": paid(_searching, list.count),
     "extend": _extend,
-    "index": _searching(list.index),
-    "insert": moving(list.insert),
+    "index": paid(_searching, list.index),
+    "insert": paid(moving(4), list.insert),
     "pop": _pop,
-    "remove": _searching(list.remove),
-    "reverse": moving(list.reverse),
+    "remove": paid(_searching, list.remove),
+    "reverse": paid(moving(4), list.reverse),
     "sort": _sort,
 }
-_TUPLE: dict[str, Method] = {"count": _searching(tuple.count), "index": _searching(tuple.index)}
+_TUPLE: dict[str, Method] = {"count": paid(_searching, tuple.count), "index": paid(_searching, tuple.index)}
 
 
 def _as_dict(value: NamedTupleValue) -> dict[str, Any]:
@@ -170,7 +167,7 @@ def _dict_methods(kind: type) -> dict[str, Method]:
     host: Any = kind
     return {
         "clear": host.clear,
-        "copy": _copying(host.copy),
+        "copy": paid(_copying, host.copy),
         "get": _keyed(dict.get),
         "items": host.items,
         "keys": host.keys,
@@ -202,7 +199,7 @@ def _set_methods(kind: Any) -> dict[str, Method]:
     many = ("union", "intersection", "difference")
     one = ("symmetric_difference", "isdisjoint", "issubset", "issuperset")
     return {
-        "copy": _copying(kind.copy),
+        "copy": paid(_copying, kind.copy),
         **{name: _set_operation(getattr(kind, name)) for name in many},
         **{name: _set_operation(getattr(kind, name), many=False) for name in one},
     }
@@ -223,17 +220,17 @@ _DEQUE: dict[str, Method] = {
     "append": deque.append,
     "appendleft": deque.appendleft,
     "clear": deque.clear,
-    "copy": _copying(deque.copy),
-    "count": _searching(deque.count),
+    "copy": paid(_copying, deque.copy),
+    "count": paid(_searching, deque.count),
     "extend": _extend,
     "extendleft": lambda value, items, /: value.extendleft(to_list(items)),
-    "index": _searching(deque.index),
-    "insert": moving(deque.insert),
+    "index": paid(_searching, deque.index),
+    "insert": paid(moving(4), deque.insert),
     "pop": deque.pop,
     "popleft": deque.popleft,
-    "remove": _searching(deque.remove),
-    "reverse": moving(deque.reverse),
-    "rotate": moving(deque.rotate),
+    "remove": paid(_searching, deque.remove),
+    "reverse": paid(moving(4), deque.reverse),
+    "rotate": paid(moving(4), deque.rotate),
 }
 
 
