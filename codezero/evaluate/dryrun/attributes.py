@@ -21,7 +21,6 @@ from codezero.evaluate.dryrun.descriptors import (
     StaticMethod,
     Super,
 )
-from codezero.evaluate.dryrun.fields import FIELDS
 from codezero.evaluate.dryrun.library_decimal import Context
 from codezero.evaluate.dryrun.library_fractions import Fraction
 from codezero.evaluate.dryrun.measure import NamedTupleValue, type_name
@@ -32,7 +31,7 @@ from codezero.evaluate.dryrun.objects import OF_DATA, Instance
 from codezero.evaluate.dryrun.scope import is_dunder
 from codezero.evaluate.dryrun.text import ATTRIBUTE, text_of
 from codezero.evaluate.dryrun.type_values import TYPES, type_of
-from codezero.evaluate.dryrun.values import Builtin, Function, TypeValue
+from codezero.evaluate.dryrun.values import FIELDS, Builtin, Function, TypeValue
 
 _MISSING = object()
 

@@ -12,7 +12,7 @@ from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
 from codezero.evaluate.dryrun.measure import DICTS, NamedTupleValue, measure, to_list, type_name
 from codezero.evaluate.dryrun.methods_containers import moving, paid
 from codezero.evaluate.dryrun.objects import Instance
-from codezero.evaluate.dryrun.values import Builtin, TypeValue
+from codezero.evaluate.dryrun.values import FIELDS, Builtin, TypeValue
 
 _MAX_FORMAT = 200
 _MAX_NESTED = 100
@@ -42,6 +42,7 @@ ARRAY_METHODS: dict[str, Callable[..., Any]] = {
         for name in ("count", "index", "insert", "pop", "remove", "reverse")
     },
 }
+FIELDS[array] = frozenset({"itemsize", "typecode"})
 ARRAY: dict[str, Any] = {"array": TypeValue(array, _array)}
 
 

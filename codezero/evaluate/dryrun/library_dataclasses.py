@@ -10,12 +10,11 @@ from typing import Any
 from codezero.evaluate.dryrun.attributes import get_attribute
 from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
 from codezero.evaluate.dryrun.classes import Class
-from codezero.evaluate.dryrun.fields import FIELDS
 from codezero.evaluate.dryrun.interpreted import define
 from codezero.evaluate.dryrun.measure import DICTS, NamedTupleValue, type_name
 from codezero.evaluate.dryrun.objects import ORDER, Instance
 from codezero.evaluate.dryrun.scope import is_dunder
-from codezero.evaluate.dryrun.values import Builtin, Hidden, TypeValue
+from codezero.evaluate.dryrun.values import FIELDS, Builtin, Hidden, TypeValue
 
 _MAX_FIELDS = 100
 _MISSING = object()

@@ -9,7 +9,7 @@ from typing import Any
 
 from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
 from codezero.evaluate.dryrun.text import FORMATTERS
-from codezero.evaluate.dryrun.values import Builtin, Hidden, TypeValue
+from codezero.evaluate.dryrun.values import FIELDS, Builtin, Hidden, TypeValue
 
 _MAX_BITS = 4_096
 _MAX_BYTES = 2_048
@@ -139,3 +139,4 @@ DECIMAL: dict[str, Any] = {
     "getcontext": Builtin("getcontext", Context),
 }
 FORMATTERS[Decimal] = format
+FIELDS[Context] = frozenset({"prec", "rounding"})

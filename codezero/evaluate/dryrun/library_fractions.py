@@ -10,7 +10,7 @@ from typing import Any
 from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
 from codezero.evaluate.dryrun.measure import MAX_BITS, checked
 from codezero.evaluate.dryrun.text import FORMATTERS
-from codezero.evaluate.dryrun.values import Builtin, TypeValue
+from codezero.evaluate.dryrun.values import FIELDS, Builtin, TypeValue
 
 _MAX_TEXT = 5_000
 _LONG_EXPONENT = re.compile(r"e[-+]?[\d_]{6}", re.IGNORECASE)
@@ -96,6 +96,7 @@ def _format(value: Fraction, spec: str) -> str:
 
 
 FORMATTERS[Fraction] = _format
+FIELDS[Fraction] = frozenset({"numerator", "denominator"})
 FRACTION = TypeValue(Fraction, _fraction)
 for _name in ("from_decimal", "from_float"):
     FRACTION.attrs[_name] = Builtin(_name, _bounded(getattr(fractions.Fraction, _name)))

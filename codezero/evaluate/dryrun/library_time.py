@@ -11,15 +11,16 @@ from codezero.evaluate.dryrun.budget import Unsupported, meter
 from codezero.evaluate.dryrun.measure import checked
 from codezero.evaluate.dryrun.named_tuples import NamedTuple
 from codezero.evaluate.dryrun.text import FORMATTERS
-from codezero.evaluate.dryrun.values import Builtin, TypeValue
+from codezero.evaluate.dryrun.values import FIELDS, Builtin, TypeValue
 
 datetime.datetime.strptime("", "")  # imports a module, which a worker cannot do later: it opens no file
 _MAX_TEXT = 200
 _DIRECTIVES = re.compile(r"(?:[^%]|%[YmdHMSfyjaAbBpIwuUW%])*")
 _WEEK = NamedTuple("datetime.IsoCalendarDate", ("year", "week", "weekday"), ())
-DATE_FIELDS = frozenset({"year", "month", "day"})
-TIME_FIELDS = frozenset({"hour", "minute", "second", "microsecond"})
-DELTA_FIELDS = frozenset({"days", "seconds", "microseconds"})
+FIELDS[datetime.date] = frozenset({"year", "month", "day"})
+FIELDS[datetime.time] = frozenset({"hour", "minute", "second", "microsecond"})
+FIELDS[datetime.datetime] = FIELDS[datetime.date] | FIELDS[datetime.time]
+FIELDS[datetime.timedelta] = frozenset({"days", "seconds", "microseconds"})
 
 
 def _format_of(text: Any) -> str:

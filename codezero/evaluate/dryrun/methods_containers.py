@@ -30,7 +30,7 @@ from codezero.evaluate.dryrun.tables import (
     table_cost,
     update_dict,
 )
-from codezero.evaluate.dryrun.values import Iterating, charged
+from codezero.evaluate.dryrun.values import FIELDS, Iterating, charged
 
 Method = Callable[..., Any]
 
@@ -216,6 +216,7 @@ _SET: dict[str, Method] = {
     "pop": pop_first,
     "remove": _keyed(set.remove),
 }
+FIELDS[deque] = frozenset({"maxlen"})
 _DEQUE: dict[str, Method] = {
     "append": deque.append,
     "appendleft": deque.appendleft,

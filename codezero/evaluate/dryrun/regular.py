@@ -13,10 +13,10 @@ from typing import Any
 import regex
 
 from codezero.evaluate.dryrun.budget import Stop, meter
-from codezero.evaluate.dryrun.measure import type_name
+from codezero.evaluate.dryrun.measure import MATCH, PATTERN, type_name
 from codezero.evaluate.dryrun.regular_patterns import compile_pattern, subject
 from codezero.evaluate.dryrun.text import text_of
-from codezero.evaluate.dryrun.values import Builtin, Iterating, TypeValue, charged
+from codezero.evaluate.dryrun.values import FIELDS, Builtin, Iterating, TypeValue, charged
 
 _MAX_TEMPLATE = 200
 """Most characters of a replacement template, of which `regex` caches 500."""
@@ -168,8 +168,8 @@ MATCH_METHODS: dict[str, Callable[..., Any]] = {
     **{name: _match_all(name) for name in ("groups", "groupdict")},
     **{name: _match_place(name) for name in ("start", "end", "span")},
 }
-MATCH_FIELDS = frozenset({"string", "re", "pos", "endpos", "lastindex", "lastgroup"})
-PATTERN_FIELDS = frozenset({"pattern", "groups"})
+FIELDS[MATCH] = frozenset({"string", "re", "pos", "endpos", "lastindex", "lastgroup"})
+FIELDS[PATTERN] = frozenset({"pattern", "groups"})
 
 
 _PARAMETERS = {

@@ -8,7 +8,7 @@ from typing import Any
 
 from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
 from codezero.evaluate.dryrun.modules import PerCase
-from codezero.evaluate.dryrun.values import Hidden
+from codezero.evaluate.dryrun.values import FIELDS, Hidden
 
 _BYTES_PER_CHAR = 4
 """Bytes that `io.StringIO` takes for any character."""
@@ -105,6 +105,10 @@ class FileStatus(Hidden):
 
     def __init__(self, size: int) -> None:
         self.st_size = size
+
+
+FIELDS[FileStatus] = frozenset({"st_size"})
+FIELDS[Stream] = FIELDS[Output] = frozenset({"buffer", "closed", "mode"})
 
 
 def open_input(binary: bool = False) -> Stream:

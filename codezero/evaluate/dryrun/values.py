@@ -16,6 +16,17 @@ Frame = list[Any]
 """[enclosing frame, local variables...]"""
 
 
+_BOUNDS = frozenset({"start", "stop", "step"})
+FIELDS: dict[type, frozenset[str]] = {
+    range: _BOUNDS,
+    slice: _BOUNDS,
+    int: frozenset({"real", "imag", "numerator", "denominator"}),
+    float: frozenset({"real", "imag"}),
+    complex: frozenset({"real", "imag"}),
+}
+"""Attributes of host values that programs may read, by type; the modules of other types add theirs."""
+
+
 class _Unbound:
     __slots__ = ()
 
