@@ -8,7 +8,7 @@ from typing import Any
 
 from codezero.evaluate.dryrun.items import delete_item, get_item, set_item
 from codezero.evaluate.dryrun.measure import iterate
-from codezero.evaluate.dryrun.objects import OF_DATA, OPERATORS, Instance
+from codezero.evaluate.dryrun.objects import COMPARISONS, OF_DATA, OPERATORS, Instance
 from codezero.evaluate.dryrun.operators import BINARY, COMPARE, contains, in_place, unary
 from codezero.evaluate.dryrun.text import repr_of, text_of
 from codezero.evaluate.dryrun.values import Iterating, charged
@@ -61,14 +61,13 @@ def _changed(name: str) -> Callable[[Instance, Any], Any]:
 
 _DUNDERS = {name: method for name, method in OPERATORS.items() if name != "MatMult"}
 _SIGNS = {"__neg__": operator.neg, "__pos__": operator.pos, "__invert__": operator.invert, "__abs__": abs}
-_COMPARED = {"Eq": "__eq__", "Lt": "__lt__", "LtE": "__le__", "Gt": "__gt__", "GtE": "__ge__"}
 
 OF_DATA.update(
     {
         **{f"__{dunder}__": _forward(BINARY[name]) for name, dunder in _DUNDERS.items()},
         **{f"__r{dunder}__": _reflected(BINARY[name]) for name, dunder in _DUNDERS.items()},
         **{f"__i{dunder}__": _changed(name) for name, dunder in _DUNDERS.items()},
-        **{dunder: _forward(COMPARE[name]) for name, dunder in _COMPARED.items()},
+        **{f"__{method}__": _forward(COMPARE[name]) for name, method in COMPARISONS.items() if name != "NotEq"},
         **{name: lambda value, sign=sign: unary(sign, value.data) for name, sign in _SIGNS.items()},
         "__contains__": lambda value, item: contains(value.data, item),
         "__delitem__": lambda value, key: delete_item(value.data, key),

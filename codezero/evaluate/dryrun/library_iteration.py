@@ -14,7 +14,7 @@ from codezero.evaluate.dryrun.budget import Unsupported, meter
 from codezero.evaluate.dryrun.descriptors import Cached
 from codezero.evaluate.dryrun.heap import HEAP
 from codezero.evaluate.dryrun.measure import bound, deque, hashable, lazy, measure, measured, to_list
-from codezero.evaluate.dryrun.objects import Instance
+from codezero.evaluate.dryrun.objects import COMPARISONS, Instance
 from codezero.evaluate.dryrun.operators import BINARY, COMPARE
 from codezero.evaluate.dryrun.sorting import keys_of
 from codezero.evaluate.dryrun.type_values import type_of
@@ -177,25 +177,18 @@ class Ordered(Hidden):
     def __init__(self, compare: Any, value: Any) -> None:
         self.compare, self.value = compare, value
 
-    def _is(self, operator: str, other: Any) -> Any:
+
+def _compared(name: str) -> Callable[[Ordered, Any], Any]:
+    def compare(self: Ordered, other: Any) -> Any:
         if type(other) is not Ordered:
             raise TypeError("other argument must be K instance")
-        return COMPARE[operator](self.compare(self.value, other.value), 0)
+        return COMPARE[name](self.compare(self.value, other.value), 0)
 
-    def __lt__(self, other: Any) -> Any:
-        return self._is("Lt", other)
+    return compare
 
-    def __le__(self, other: Any) -> Any:
-        return self._is("LtE", other)
 
-    def __gt__(self, other: Any) -> Any:
-        return self._is("Gt", other)
-
-    def __ge__(self, other: Any) -> Any:
-        return self._is("GtE", other)
-
-    def __eq__(self, other: Any) -> Any:
-        return self._is("Eq", other)
+for _name, _method in COMPARISONS.items():
+    setattr(Ordered, f"__{_method}__", _compared(_name))
 
 
 def _cmp_to_key(mycmp: Any) -> Builtin:

@@ -17,7 +17,7 @@ from codezero.evaluate.dryrun.items import get_item
 from codezero.evaluate.dryrun.library_decimal import Decimal
 from codezero.evaluate.dryrun.library_fractions import Fraction
 from codezero.evaluate.dryrun.measure import MAX_BITS, SMALL, checked, to_list
-from codezero.evaluate.dryrun.objects import OPERATORS, Instance
+from codezero.evaluate.dryrun.objects import COMPARISONS, OPERATORS, Instance
 from codezero.evaluate.dryrun.operators import BINARY, COMPARE
 from codezero.evaluate.dryrun.sorting import sort_cost
 from codezero.evaluate.dryrun.type_values import counter
@@ -122,9 +122,6 @@ _OPERATORS = {
     "concat": "Add",
 }
 del _OPERATORS["matmul"]  # of no builtin values
-_COMPARISONS = {
-    "eq": "Eq", "ne": "NotEq", "lt": "Lt", "le": "LtE", "gt": "Gt", "ge": "GtE", "is_": "Is", "is_not": "IsNot",
-}  # fmt: skip
 
 
 def _itemgetter(*indices: Any) -> Builtin:
@@ -173,7 +170,7 @@ def _two(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 OPERATOR: dict[str, Any] = {
     **{name: Builtin(name, _two(BINARY[key])) for name, key in _OPERATORS.items()},
-    **{name: Builtin(name, _two(COMPARE[key])) for name, key in _COMPARISONS.items()},
+    **{name: Builtin(name, _two(COMPARE[key])) for key, name in (*COMPARISONS.items(), ("Is", "is_"), ("IsNot", "is_not"))},
     **{f"i{name.rstrip('_')}": Builtin(name, _two(operators.in_place(key))) for name, key in _OPERATORS.items()},
     **{name: Builtin(name, _one(getattr(operator, name))) for name in ("neg", "pos", "abs", "invert")},
     **{name: Builtin(name, getattr(operator, name)) for name in ("not_", "truth")},

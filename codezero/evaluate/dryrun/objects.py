@@ -22,6 +22,8 @@ OPERATORS = {
     "LShift": "lshift", "RShift": "rshift", "BitAnd": "and", "BitOr": "or", "BitXor": "xor", "MatMult": "matmul",
 }  # fmt: skip
 """The methods of the binary operators, without underscores, by the name that `ast` has for the operator."""
+COMPARISONS = {"Eq": "eq", "NotEq": "ne", "Lt": "lt", "LtE": "le", "Gt": "gt", "GtE": "ge"}
+"""The same of the comparisons."""
 BINARY = tuple(f"__{side}{name}__" for name in OPERATORS.values() for side in ("", "r", "i"))
 _SWAPPED = {"__lt__": "__gt__", "__le__": "__ge__", "__gt__": "__lt__", "__ge__": "__le__"}
 ORDER = tuple(_SWAPPED)

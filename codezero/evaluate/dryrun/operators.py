@@ -31,7 +31,7 @@ from codezero.evaluate.dryrun.measure import (
     to_list,
     type_name,
 )
-from codezero.evaluate.dryrun.objects import OPERATORS, Instance
+from codezero.evaluate.dryrun.objects import COMPARISONS, OPERATORS, Instance
 from codezero.evaluate.dryrun.streams import Stream
 from codezero.evaluate.dryrun.tables import table_cost, update_dict
 from codezero.evaluate.dryrun.text import percent
@@ -141,17 +141,7 @@ def subtract(a: Any, b: Any) -> Any:
     return sized(a - b)
 
 
-def equal(a: Any, b: Any) -> Any:
-    _compare_cost(a, b, of_one_length=True)
-    return a == b
-
-
-def unequal(a: Any, b: Any) -> Any:
-    _compare_cost(a, b, of_one_length=True)
-    return a != b
-
-
-def _compare_cost(a: Any, b: Any, of_one_length: bool = False) -> None:
+def _compare_cost(a: Any, b: Any, of_one_length: bool) -> None:
     """Charges for a comparison, which traverses both values up to the end of the shorter one. If only values
     `of_one_length` can be equal, others cost nothing."""
     kind = type(a)
@@ -167,12 +157,17 @@ def _compare_cost(a: Any, b: Any, of_one_length: bool = False) -> None:
             measure(b)  # traversed too, or hashed
 
 
-def _ordered(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _comparison(name: str) -> Callable[[Any, Any], Any]:
+    function, of_one_length = getattr(operator, COMPARISONS[name]), name in ("Eq", "NotEq")
+
     def compare(a: Any, b: Any) -> Any:
-        _compare_cost(a, b)
+        _compare_cost(a, b, of_one_length)
         return function(a, b)
 
     return compare
+
+
+equal = _comparison("Eq")
 
 
 def contains(container: Any, item: Any) -> bool:
@@ -236,12 +231,7 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "MatMult": operator.matmul,
 }
 COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "Eq": equal,
-    "NotEq": unequal,
-    "Lt": _ordered(operator.lt),
-    "LtE": _ordered(operator.le),
-    "Gt": _ordered(operator.gt),
-    "GtE": _ordered(operator.ge),
+    **{name: _comparison(name) for name in COMPARISONS},
     "In": lambda item, container: contains(container, item),
     "NotIn": lambda item, container: not contains(container, item),
     "Is": same,
