@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 _CAN_CHANGE = (ast.Call, ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp)
 
 
-def apart(setup: ast.Module, cases: Sequence[ast.Module]) -> list[list[int]]:
+def cases_that_share_state(setup: ast.Module, cases: Sequence[ast.Module]) -> list[list[int]]:
     """Returns groups of independent cases, as indices in order.
 
     Cases are in one group if they use the same variable to which the tests' setup assigns a mutable value, directly or
@@ -24,7 +24,7 @@ def apart(setup: ast.Module, cases: Sequence[ast.Module]) -> list[list[int]]:
     variables |= {node.id for node in between if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     groups: list[tuple[set[str], list[int]]] = []
     for number, case in enumerate(cases):
-        used, members = _reached(_names(case.body), functions) & variables, [number]
+        used, members = _names_used(_names(case.body), functions) & variables, [number]
         for other in [group for group in groups if used and group[0] & used]:
             groups.remove(other)
             used, members = used | other[0], other[1] + members
@@ -51,7 +51,7 @@ def _names(nodes: Iterable[ast.AST]) -> set[str]:
     return {n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)}
 
 
-def _reached(names: set[str], functions: dict[str, set[str]]) -> set[str]:
+def _names_used(names: set[str], functions: dict[str, set[str]]) -> set[str]:
     """Returns the names, and all that the functions among them use."""
     found, todo = set(names), list(names)
     while todo:

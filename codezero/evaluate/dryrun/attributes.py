@@ -29,7 +29,7 @@ from codezero.evaluate.dryrun.modules import Module, PerCase
 from codezero.evaluate.dryrun.named_tuples import NamedTuple
 from codezero.evaluate.dryrun.objects import OF_DATA, Instance
 from codezero.evaluate.dryrun.scope import is_dunder
-from codezero.evaluate.dryrun.text import ATTRIBUTE, text_of
+from codezero.evaluate.dryrun.text import text_of
 from codezero.evaluate.dryrun.type_values import TYPES, type_of
 from codezero.evaluate.dryrun.values import FIELDS, Builtin, Function, TypeValue
 
@@ -82,7 +82,6 @@ def get_attribute(value: Any, name: str) -> Any:
     return _missing(value, name)
 
 
-ATTRIBUTE.append(get_attribute)
 _TRANSPARENT = (Instance, Function)
 """Types of interpreted values whose attributes are all known, except dunder names."""
 

@@ -92,7 +92,7 @@ def _method(unit: Unit, node: ast.Attribute) -> Callee:
             return _without_host_call(found.function), found.owner
         return _without_host_call(found), _MISSING
 
-    return _never_own_verdict(find, name) if unit.judges and name in _COMPARING_METHODS else find
+    return _never_own_verdict(find, name) if unit.is_test and name in _COMPARING_METHODS else find
 
 
 def _never_own_verdict(find: Callee, name: str) -> Callee:

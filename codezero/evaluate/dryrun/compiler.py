@@ -27,7 +27,7 @@ _MISSING = object()
 class Unit:
     """Translates one scope of a program.
 
-    `names` are its global variables; other names are looked up in `outer`, then among the builtins. In tests (`judges`)
+    `names` are its global variables; other names are looked up in `outer`, then among the builtins. If it `is_test`,
     the name of a builtin is always the real one, even if the solution redefines it.
     """
 
@@ -35,12 +35,12 @@ class Unit:
         self,
         names: dict[str, Any],
         outer: dict[str, Any],
-        judges: bool = False,
+        is_test: bool = False,
         own_builtins: frozenset[str] = frozenset(),
         future_annotations: bool = False,
         is_library: bool = False,
     ) -> None:
-        self.names, self.outer, self.judges = names, outer, judges
+        self.names, self.outer, self.is_test = names, outer, is_test
         self.own_builtins = own_builtins
         """Names of builtins that mean the solution's functions nevertheless, since the test is about these."""
         self.future_annotations = future_annotations
@@ -54,7 +54,7 @@ class Unit:
         """The value of `meter.judging` while its code runs; None for the library, which keeps its caller's."""
         if self.is_library:
             return None
-        return IN_TEST if self.judges else IN_SOLUTION
+        return IN_TEST if self.is_test else IN_SOLUTION
 
     def within(self, scope: Scope) -> Unit:
         """Returns a unit for an inner scope of the program."""
@@ -138,7 +138,7 @@ class Unit:
     def _load_global(self, name: str) -> Expression:
         names, outer = self.names, self.outer
         builtin = BUILTINS.get(name, _MISSING)
-        if self.judges and name in BUILTIN_NAMES and name not in self.own_builtins:
+        if self.is_test and name in BUILTIN_NAMES and name not in self.own_builtins:
             outer = {}
         exists = name in BUILTIN_NAMES or is_dunder(name)
 

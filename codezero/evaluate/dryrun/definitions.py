@@ -105,7 +105,7 @@ def _class(unit: Unit, node: ast.ClassDef) -> Statement:
     body, store = inner.block(node.body), unit.store(node.name)
     bases, decorators = unit.expressions(node.bases), unit.expressions(node.decorator_list)
     keywords = [(keyword.arg, unit.expression(keyword.value)) for keyword in node.keywords]
-    name, trusted, qualname = node.name, unit.judges or unit.is_library, unit.scope.prefix + node.name
+    name, trusted, qualname = node.name, unit.is_test or unit.is_library, unit.scope.prefix + node.name
 
     def define(frame: Frame) -> None:
         applied = [decorator(frame) for decorator in decorators]

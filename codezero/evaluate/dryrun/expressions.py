@@ -37,7 +37,7 @@ def _name(unit: Unit, node: ast.Name) -> Expression:
 def judged(unit: Unit, run: Callable[..., Any]) -> Callable[..., Any]:
     """Returns an operator, or a function of a value's truth, for use in tests, where methods of the solution's classes
     decide neither comparisons nor truth."""
-    if not unit.judges:
+    if not unit.is_test:
         return run
 
     def judge(*values: Any) -> Any:
@@ -125,7 +125,7 @@ def _compare(unit: Unit, node: ast.Compare) -> Expression:
     if len(rights) == 1:
         right, run = rights[0], runs[0]
         fast = _COMPARE_FAST.get(names[0])
-        if fast is None or unit.judges:
+        if fast is None or unit.is_test:
             return lambda frame: run(left(frame), right(frame))
         return _fast_compare(names[0], left, right, run)
 

@@ -208,7 +208,7 @@ class Unequal(AssertionError):
 def _assert(unit: Unit, node: ast.Assert) -> Statement:
     message = unit.expression(node.msg) if node.msg else None
     comparison = node.test
-    if unit.judges and isinstance(comparison, ast.Compare) and len(comparison.ops) == 1:
+    if unit.is_test and isinstance(comparison, ast.Compare) and len(comparison.ops) == 1:
         return _assert_comparison(unit, comparison)
     test, truth = unit.expression(node.test), judged(unit, bool)
 

@@ -38,8 +38,7 @@ ARRAY_METHODS: dict[str, Callable[..., Any]] = {
     "fromlist": _extend,
     "tolist": to_list,
     **{
-        name: paid(moving(8), getattr(array, name))
-        for name in ("count", "index", "insert", "pop", "remove", "reverse")
+        name: paid(moving(8), getattr(array, name)) for name in ("count", "index", "insert", "pop", "remove", "reverse")
     },
 }
 FIELDS[array] = frozenset({"itemsize", "typecode"})

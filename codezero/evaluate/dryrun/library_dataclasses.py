@@ -52,11 +52,11 @@ class Field(Hidden):
 
 def _dataclass(cls: Any = None, /, **options: Any) -> Any:
     if cls is None:
-        return Builtin("dataclass", lambda cls, /: _made(cls, **options))
-    return _made(cls, **options)
+        return Builtin("dataclass", lambda cls, /: _make_dataclass(cls, **options))
+    return _make_dataclass(cls, **options)
 
 
-def _made(cls: Any, **given: Any) -> Class:
+def _make_dataclass(cls: Any, **given: Any) -> Class:
     if type(cls) is not Class or cls.builtin is not None or cls.trusted or given.keys() - _OPTIONS.keys():
         raise Unsupported("this dataclass")
     options = {**_OPTIONS, **given}
@@ -198,7 +198,7 @@ def _fields_of(value: Any) -> dict[str, Field]:
     return value.cls.fields
 
 
-def _as(wrap: Any) -> Any:
+def _converter(wrap: Any) -> Any:
     def convert(value: Any, /) -> Any:
         return wrap([(name, _inner(get_attribute(value, name))) for name in _fields_of(value)])
 
@@ -238,8 +238,8 @@ def _replace(value: Any, /, **changes: Any) -> Any:
 
 DATACLASSES: dict[str, Any] = {
     "FrozenInstanceError": TypeValue(FrozenInstanceError, FrozenInstanceError),
-    "asdict": Builtin("asdict", _as(dict)),
-    "astuple": Builtin("astuple", _as(lambda pairs: tuple(value for _, value in pairs))),
+    "asdict": Builtin("asdict", _converter(dict)),
+    "astuple": Builtin("astuple", _converter(lambda pairs: tuple(value for _, value in pairs))),
     "dataclass": Builtin("dataclass", _dataclass),
     "field": Builtin("field", Field),
     "fields": Builtin("fields", _fields),

@@ -18,17 +18,17 @@ _MAX_EXPONENT = 5_000
 _MAX_PRECISION = 1_000
 
 
-def _taken(value: Any) -> Any:
+def _checked_operand(value: Any) -> Any:
     """Returns an operand. Raises Stop for an integer that the host takes long to convert."""
     if isinstance(value, int) and value.bit_length() > _MAX_BITS:
         raise Stop("a decimal with a long integer")
     return value
 
 
-def _given(value: Any) -> Any:
+def _checked_result(value: Any) -> Any:
     """Returns a result, each decimal as a Decimal. Raises Stop if one is too large."""
     if type(value) is tuple:
-        return tuple(_given(part) for part in value)
+        return tuple(_checked_result(part) for part in value)
     if not isinstance(value, decimal.Decimal):
         return value
     if getsizeof(value) > _MAX_BYTES or (value.is_finite() and abs(value.adjusted()) > _MAX_EXPONENT):
@@ -42,9 +42,9 @@ def _bounded(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         meter.work(decimal.getcontext().prec << 3)
         for arg in args:
-            _taken(arg)
+            _checked_operand(arg)
         try:
-            return _given(function(*args, **kwargs))
+            return _checked_result(function(*args, **kwargs))
         except decimal.DecimalException as error:
             raise type(error)() from None
 

@@ -26,10 +26,10 @@ def _bits(value: Any) -> int:
     return bits
 
 
-def _given(value: Any) -> Any:
+def _checked_result(value: Any) -> Any:
     """Returns a result, charged, and each fraction as a Fraction. Raises Stop if one is too long."""
     if type(value) is tuple:
-        return tuple(_given(part) for part in value)
+        return tuple(_checked_result(part) for part in value)
     if type(value) is str:
         meter.allocate(len(value))
     if not isinstance(value, fractions.Fraction):
@@ -43,16 +43,17 @@ def _bounded(function: Callable[..., Any], time: int = 1) -> Callable[..., Any]:
 
     def call(*args: Any) -> Any:
         meter.work(max(map(_bits, args), default=0) ** 2 * time >> 11)
-        return _given(function(*args))
+        return _checked_result(function(*args))
 
     return call
 
 
 def _power(base: Any, exponent: Any) -> None:
     """Raises Stop if the power is too long."""
-    if isinstance(exponent, fractions.Fraction | int) and exponent.denominator == 1 and base not in (0, 1, -1):
-        if _bits(base) * abs(exponent.numerator) > MAX_BITS:
-            raise Stop("a fraction too long")
+    if not isinstance(exponent, fractions.Fraction | int) or exponent.denominator != 1:
+        return
+    if _bits(base) * abs(exponent.numerator) > MAX_BITS and base not in (1, -1):
+        raise Stop("a fraction too long")
 
 
 class Fraction(fractions.Fraction):

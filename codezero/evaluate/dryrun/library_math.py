@@ -56,7 +56,7 @@ def _factorial(n: Any, /) -> int:
     return checked(math.factorial(n))  # type: ignore[no-any-return]
 
 
-def _choices(function: Callable[..., int]) -> Callable[..., int]:
+def _counting(function: Callable[..., int]) -> Callable[..., int]:
     def choose(n: Any, /, *k: Any) -> int:
         given = [arg for arg in k if arg is not None]
         if all(isinstance(arg, int) for arg in (n, *given)) and n > 0:
@@ -102,8 +102,8 @@ def _vector(function: Callable[..., float]) -> Callable[..., float]:
 MATH: dict[str, Any] = {
     **{name: _of_numbers(f, name) for name in _FLOAT_FUNCTIONS.split() if (f := getattr(math, name, None))},
     **{name: getattr(math, name) for name in ("pi", "e", "tau", "inf", "nan")},
-    "comb": Builtin("comb", _choices(math.comb)),
-    "perm": Builtin("perm", _choices(math.perm)),
+    "comb": Builtin("comb", _counting(math.comb)),
+    "perm": Builtin("perm", _counting(math.perm)),
     "factorial": Builtin("factorial", _factorial),
     "gcd": Builtin("gcd", _many(math.gcd, 0)),
     "lcm": Builtin("lcm", _many(math.lcm, 1)),
@@ -170,7 +170,10 @@ def _two(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 OPERATOR: dict[str, Any] = {
     **{name: Builtin(name, _two(BINARY[key])) for name, key in _OPERATORS.items()},
-    **{name: Builtin(name, _two(COMPARE[key])) for key, name in (*COMPARISONS.items(), ("Is", "is_"), ("IsNot", "is_not"))},
+    **{
+        name: Builtin(name, _two(COMPARE[key]))
+        for key, name in (*COMPARISONS.items(), ("Is", "is_"), ("IsNot", "is_not"))
+    },
     **{f"i{name.rstrip('_')}": Builtin(name, _two(operators.in_place(key))) for name, key in _OPERATORS.items()},
     **{name: Builtin(name, _one(getattr(operator, name))) for name in ("neg", "pos", "abs", "invert")},
     **{name: Builtin(name, getattr(operator, name)) for name in ("not_", "truth")},

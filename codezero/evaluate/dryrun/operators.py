@@ -204,7 +204,7 @@ def search_cost(text: Any, part: Any, longest: int = PREPARED) -> None:
         meter.work((len(text) * max(min(len(part), longest), 1)) >> 4)
 
 
-def same(a: Any, b: Any) -> bool:
+def is_identical(a: Any, b: Any) -> bool:
     """Returns `a is b`. Raises Stop if that depends on which equal numbers or strings the host shares."""
     if a is b or type(a) is not type(b) or type(a) in (bool, type(None)):
         return a is b
@@ -234,8 +234,8 @@ COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     **{name: _comparison(name) for name in COMPARISONS},
     "In": lambda item, container: contains(container, item),
     "NotIn": lambda item, container: not contains(container, item),
-    "Is": same,
-    "IsNot": lambda a, b: not same(a, b),
+    "Is": is_identical,
+    "IsNot": lambda a, b: not is_identical(a, b),
 }
 _IN_PLACE: dict[str, Callable[[Any, Any], Any]] = {
     name: getattr(operator, f"__i{method}__") for name, method in OPERATORS.items()

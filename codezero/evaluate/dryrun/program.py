@@ -9,7 +9,7 @@ from functools import cached_property
 from time import thread_time
 from typing import Any
 
-from codezero.evaluate.dryrun.apart import apart
+from codezero.evaluate.dryrun.apart import cases_that_share_state
 from codezero.evaluate.dryrun.budget import IN_TEST, OUT_OF_TIME, Budget, Cheat, DepthError, Stop, meter
 from codezero.evaluate.dryrun.compiler import Statement, Unit
 from codezero.evaluate.dryrun.errors import PROGRAM_ERRORS, Raised, check_error
@@ -135,9 +135,9 @@ class Program:
             tree = parse_source(self._suite.setup)
             if tree is None:
                 raise Stop("the tests' setup does not parse")
-            self._setup = Unit(self._test_names, self._names, judges=True).block(tree.body)
+            self._setup = Unit(self._test_names, self._names, is_test=True).block(tree.body)
             imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
-            self._imports = Unit(self._names, {}, judges=True).block(imports)
+            self._imports = Unit(self._names, {}, is_test=True).block(imports)
         meter.judging = IN_TEST
         self._imports([None])
         self._setup([None])
@@ -185,7 +185,7 @@ class Program:
         cases, setup = [case for case in self._cases if case is not None], parse_source(self._suite.setup)
         if setup is None or len(cases) < len(self._cases):
             return [list(range(len(self._cases)))]
-        return apart(setup, cases)
+        return cases_that_share_state(setup, cases)
 
     def _run_apart(self) -> None:
         """Runs the cases again, each independent group with a new definition of the solution, so that a solution that
@@ -212,7 +212,7 @@ class Program:
             raise Stop("the test does not parse")
         own_builtins = self._subjects(tree)
         meter.judging = IN_TEST
-        Unit(self._test_names, self._names, judges=True, own_builtins=own_builtins).block(tree.body)([None])
+        Unit(self._test_names, self._names, is_test=True, own_builtins=own_builtins).block(tree.body)([None])
 
     def _subjects(self, tree: ast.Module) -> frozenset[str]:
         """Returns the builtin names by which a test means the solution's function: one that the solution defines, in a

@@ -27,8 +27,6 @@ _INSIDE = re.compile(r"\.([^.\[]+)|\[([^\]]+)\]")
 _MAX_INDEX = 9
 """Most digits of an index in such a field."""
 
-ATTRIBUTE: list[Callable[[Any, str], Any]] = []
-"""The function that reads attributes in fields; filled by attributes.py."""
 FORMATTERS: dict[type, Callable[[Any, str], str]] = {}
 """Functions that format a library value by a specification, by type."""
 
@@ -158,6 +156,8 @@ def _field(field: str, args: Sequence[Any], kwargs: Mapping[str, Any], count: li
 def _inside(value: Any, path: str) -> Any:
     """Returns what attributes and indices, such as `.x[0]`, lead to from the argument of a field. Raises Unsupported
     for names with two underscores, of which escapes are made."""
+    from codezero.evaluate.dryrun.attributes import get_attribute  # which imports this module
+
     end = 0
     while end < len(path):
         part = _INSIDE.match(path, end)
@@ -169,7 +169,7 @@ def _inside(value: Any, path: str) -> Any:
         if name is not None and name.startswith("__"):
             raise Unsupported(f"attribute {name} in a format field")
         if name is not None:
-            value = ATTRIBUTE[0](value, name)
+            value = get_attribute(value, name)
         elif len(index) > _MAX_INDEX and index.isdecimal():
             raise Unsupported("this path in a format field")
         else:

@@ -20,10 +20,10 @@ Decision = tuple[int, int]
 """(number of a block of statements or an expression in its program, outcome). The outcome is 1 for an entered block, 0
 or 1 for the truth of an expression; for a call, the index of the operand that it returned (its object is 0, then its
 arguments), or -1."""
-_TELLING = (ast.Compare, ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.Call)
+_RECORDED = (ast.Compare, ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.Call)
 """Types of expressions whose truth is always recorded; other expressions are recorded where they are conditions."""
 _NOTHING = object()
-_Place = list[Any]
+_LastValue = list[Any]
 """A list of one item, the last value of an expression."""
 
 
@@ -48,9 +48,9 @@ class _Watch:
         self.count = 0
         self.conditions: set[int] = set()
         """Ids of the syntax nodes that are conditions."""
-        self.places: dict[int, _Place] = {}
+        self.places: dict[int, _LastValue] = {}
         """The last values of the operands of calls, by id of the syntax node."""
-        self.calls: dict[int, list[_Place]] = {}
+        self.calls: dict[int, list[_LastValue]] = {}
         """The last values of the operands of each call, in order, by id of the call's node."""
         for node in ast.walk(tree):
             if isinstance(node, ast.If | ast.IfExp | ast.While):
@@ -59,7 +59,7 @@ class _Watch:
                 self.conditions.update(map(id, node.values))
             elif isinstance(node, ast.comprehension):
                 self.conditions.update(map(id, node.ifs))
-            elif isinstance(node, ast.Call) and (given := _given(node)):
+            elif isinstance(node, ast.Call) and (given := _operands(node)):
                 for part in given:
                     self.places[id(part)] = [_NOTHING]
                 self.calls[id(node)] = [self.places[id(part)] for part in given]
@@ -71,7 +71,7 @@ class _Watch:
         return self.count
 
 
-def _given(node: ast.Call) -> list[ast.expr]:
+def _operands(node: ast.Call) -> list[ast.expr]:
     """Returns the operands of a call: the object and arguments of a method call, or the arguments of `next`."""
     if isinstance(node.func, ast.Attribute):
         return [node.func.value, *node.args]
@@ -85,11 +85,11 @@ class _Watched(Unit):
 
     def expression(self, node: ast.expr) -> Expression:
         run, watch = super().expression(node), self.watch
-        if isinstance(node, _TELLING) or id(node) in watch.conditions:
-            run = _telling(run, watch, node)
+        if isinstance(node, _RECORDED) or id(node) in watch.conditions:
+            run = _record_truth(run, watch, node)
         if id(node) in watch.calls:
-            run = _comparing(run, watch.calls[id(node)], watch, node)
-        return _remembered(run, watch.places[id(node)]) if id(node) in watch.places else run
+            run = _record_operand(run, watch.calls[id(node)], watch, node)
+        return _keep_last(run, watch.places[id(node)]) if id(node) in watch.places else run
 
     def block(self, nodes: Sequence[ast.stmt]) -> Statement:
         run, entered, decisions = super().block(nodes), (self.watch.number(), True), self.watch.decisions
@@ -101,7 +101,7 @@ class _Watched(Unit):
         return tell
 
 
-def _telling(run: Expression, watch: _Watch, node: ast.expr) -> Expression:
+def _record_truth(run: Expression, watch: _Watch, node: ast.expr) -> Expression:
     number, decisions = watch.number(node), watch.decisions
 
     def tell(frame: Frame) -> Any:
@@ -113,7 +113,7 @@ def _telling(run: Expression, watch: _Watch, node: ast.expr) -> Expression:
     return tell
 
 
-def _comparing(run: Expression, places: Sequence[_Place], watch: _Watch, node: ast.expr) -> Expression:
+def _record_operand(run: Expression, places: Sequence[_LastValue], watch: _Watch, node: ast.expr) -> Expression:
     number, decisions = watch.number(node), watch.decisions
 
     def tell(frame: Frame) -> Any:
@@ -125,7 +125,7 @@ def _comparing(run: Expression, places: Sequence[_Place], watch: _Watch, node: a
     return tell
 
 
-def _remembered(run: Expression, place: _Place) -> Expression:
+def _keep_last(run: Expression, place: _LastValue) -> Expression:
     def keep(frame: Frame) -> Any:
         place[0] = run(frame)
         return place[0]

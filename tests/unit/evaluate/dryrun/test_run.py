@@ -145,9 +145,7 @@ def test_special_methods_that_are_not_interpreted_are_unknown_where_they_would_b
     assert outcomes(lines, "assert f() == 2") == [UNKNOWN]
 
 
-@pytest.mark.parametrize(
-    "text", ["repr(re.I)", "str(re.I | re.M)", "f'{re.ASCII}'", "'%s' % re.S", "str([re.I & 2])"]
-)
+@pytest.mark.parametrize("text", ["repr(re.I)", "str(re.I | re.M)", "f'{re.ASCII}'", "'%s' % re.S", "str([re.I & 2])"])
 def test_the_text_of_a_flag_is_unknown(text):
     assert outcomes(f"import re\ndef f(): return {text}", "assert f() == '2'") == [UNKNOWN]
     assert outcomes("import re\ndef f(): return re.I | re.M", "assert f() == 10") == [PASS]
