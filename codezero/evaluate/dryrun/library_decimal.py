@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import decimal
 from collections.abc import Callable
+from fractions import Fraction
 from sys import getsizeof
 from typing import Any
 
@@ -19,8 +20,8 @@ _MAX_PRECISION = 1_000
 
 
 def _checked_operand(value: Any) -> Any:
-    """Returns an operand. Raises Stop for an integer that the host takes long to convert."""
-    if isinstance(value, int) and value.bit_length() > _MAX_BITS:
+    """Returns an operand. Raises Stop for an integer or fraction that the host takes long to convert."""
+    if isinstance(value, int | Fraction) and max(value.numerator, value.denominator, key=abs).bit_length() > _MAX_BITS:
         raise Stop("a decimal with a long integer")
     return value
 
