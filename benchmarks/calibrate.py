@@ -63,8 +63,7 @@ PASSED = 1.7
 rest: more would lift it from even odds to a reward."""
 HEAD = """\
 # Weights of evaluate/calibration.py, fitted by `python -m benchmarks.calibrate` on executed solutions that no fatal
-# rule refuses; `case`, of single tests, by benchmarks/per_test.py. All hold for the words of prompts/evaluator
-# (review_messages, value_messages) that have this hash.
+# rule refuses. They hold for the words of prompts/evaluator.review_messages that have this hash.
 """
 FILE = Path(calibration.__file__).with_suffix(".yaml")
 SD = 0.25
@@ -74,9 +73,9 @@ Row = tuple[str, bool, dict[str, float]]
 
 
 def prompt_hash() -> str:
-    """Returns a hash of the judge's prompts: the weights in the file are for one wording only."""
-    chats = [prompt.review_messages("question", "tests", "code"), prompt.value_messages("code", "left", "right")]
-    return hashlib.sha256(repr(chats).encode()).hexdigest()[:16]
+    """Returns a hash of the judge's prompt: the weights in the file are for one wording only."""
+    chat = prompt.review_messages("question", "tests", "code")
+    return hashlib.sha256(repr(chat).encode()).hexdigest()[:16]
 
 
 def shown_to_judge(task: Task, code: str) -> Shown:
@@ -189,8 +188,8 @@ def weights(arms: Sequence[Result], names: Sequence[str]) -> dict[str, float]:
 
 
 def written(results: Mapping[str, Result]) -> str:
-    """calibration.yaml with the weights of the judges that the arms to fit on have asked. Weights of single tests, and
-    other judges', stay as they are."""
+    """calibration.yaml with the weights of the judges that the arms to fit on have asked. Other judges' stay as
+    they are."""
     models = yaml.safe_load(FILE.read_text(encoding="utf-8"))["models"]
     about = ""
     for judge, arms in by_judge(results, "fit").items():

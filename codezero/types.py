@@ -157,8 +157,6 @@ class CaseResult:
     outcome: CaseOutcome
     reason: str = ""
     """The reason for any outcome but `PASS`, in a few words; partly untrusted text."""
-    p_correct: float | None = None
-    """The predicted probability that an `UNKNOWN` case passes; None if the judge could not tell."""
 
 
 class Recalled(str, Enum):

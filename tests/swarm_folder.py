@@ -111,7 +111,7 @@ def scored_group(text="", external=True, num_rollouts=4):
             reasons={text or "returns": text or "no value on one path"},
             cases=(
                 CaseResult(outcome=CaseOutcome.PASS if number == 1 else CaseOutcome.FAIL, reason=text or "gives 7"),
-                CaseResult(outcome=CaseOutcome.UNKNOWN, reason=text or "random", p_correct=0.4),
+                CaseResult(outcome=CaseOutcome.UNKNOWN, reason=text or "random"),
             ),
         )
         for number in range(num_rollouts)

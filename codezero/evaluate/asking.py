@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from codezero.errors import EvaluatorError
-from codezero.evaluate.judge import CaseJudge, Judge, Opinion, Submission
+from codezero.evaluate.judge import Judge, Opinion, Submission
 
 logger = logging.getLogger(__name__)
 
@@ -43,22 +43,3 @@ def ask(judge: Judge, groups: Sequence[OpenGroup]) -> list[list[Opinion]]:
         )
         return [[Opinion(p_correct=None, reply=str(error))] * len(one.submissions) for one in groups]
     return [list(islice(found, len(one.submissions))) for one in groups]
-
-
-def ask_cases(judge: Judge, asked: Sequence[tuple[Submission, float]]) -> list[dict[int, float]]:
-    """Returns by solution the probabilities that its single tests pass, as `CaseJudge.judge_cases`; empty ones if the
-    judge tells nothing of single tests, or fails over the solution alone."""
-    if not asked or not isinstance(judge, CaseJudge):
-        return [{} for _ in asked]
-    try:
-        return judge.judge_cases(asked)
-    except EvaluatorError as error:
-        if len(asked) > 1:
-            return [found for one in asked for found in ask_cases(judge, [one])]
-        logger.warning(
-            "tests of task %s stay without a verdict of their own: %s. The solution is judged as a whole; nothing has "
-            "to be done",
-            asked[0][0].task.task_id,
-            error,
-        )
-        return [{}]

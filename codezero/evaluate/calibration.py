@@ -1,6 +1,5 @@
 """Turns the answers of a judge's model into probabilities that solutions are right, by logistic regression. The weights
-in `calibration.yaml` were fitted on executed solutions by `python -m benchmarks.calibrate`, those of `case` by
-`benchmarks.per_test`."""
+in `calibration.yaml` were fitted on executed solutions by `python -m benchmarks.calibrate`."""
 
 from __future__ import annotations
 
@@ -13,8 +12,6 @@ from pathlib import Path
 import yaml
 
 _FILE = Path(__file__).with_name("calibration.yaml")
-_LEAST_P = 1e-6
-"""The least distance of a probability from 0 and 1 when its log-odds are computed, which keeps these finite."""
 LARGEST_MARGIN = 30.0
 """The largest absolute log-odds: a model's certainty beyond it has no further effect."""
 
@@ -28,20 +25,10 @@ class Calibration:
     """The weights of `features`."""
     logit: Mapping[str, float]
     """The weights of `margin` and `passed` alone (Platt scaling)."""
-    case: Mapping[str, float] | None = None
-    """The weights of `case_features`; None if they have not been fitted (`python -m benchmarks.per_test`)."""
 
     def by_likelihood(self, found: Mapping[str, float]) -> float:
         """Returns the probability for `features` that a solution is right; nan if one of them is not finite."""
         return _logistic(self.likelihood, found)
-
-    def by_case(self, p_whole: float, logprob: float) -> float:
-        """Returns the probability that one test passes; nan if `p_whole` or `logprob` is not a number.
-
-        It may be below `p_whole`, which has less evidence: with that as a lower bound AUC was 0.77 instead of 0.82.
-        """
-        assert self.case is not None
-        return _logistic(self.case, case_features(p_whole, logprob))
 
     def by_logit(self, yes: float, no: float, passed: float = 0.0) -> float:
         """Returns the probability that a solution is right, from the probabilities of Yes and No and `passed` of
@@ -60,14 +47,6 @@ def features(margin: float, logprobs: Sequence[float], passed: float = 0.0) -> d
     """
     total = sum(logprobs)
     return {"margin": margin, "mean": total / len(logprobs), "total": total, "passed": passed}
-
-
-def case_features(p_whole: float, logprob: float) -> dict[str, float]:
-    """Returns the features of a single test: `whole`, the log-odds of the whole solution, and `value`, the square root
-    of minus the log-probability of the test's expected value. The root keeps long values, of many tokens, comparable
-    with short ones."""
-    p = min(max(p_whole, _LEAST_P), 1.0 - _LEAST_P)
-    return {"whole": math.log(p / (1.0 - p)), "value": math.sqrt(max(-logprob, 0.0))}
 
 
 def of(judge: str) -> Calibration:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from msgspec.structs import asdict
 
 from codezero.config import EvaluatorConfig, RewardConfig
-from codezero.evaluate.asking import OpenGroup, ask, ask_cases
+from codezero.evaluate.asking import OpenGroup, ask
 from codezero.evaluate.examination import P_FRESH_DOUBTFUL, Attempt, Examined, Shown, fingerprint
 from codezero.evaluate.examiner import LOOK_AHEAD, Examiner, Findings
 from codezero.evaluate.judge import Judge, Opinion, Submission
@@ -44,10 +44,6 @@ token has at least one byte. Eight programs as long as MBPP's own (601-974) take
 group in twenty takes more than 3.8."""
 
 
-_OfCases = Mapping[Submission, Mapping[int, float]]
-"""The judge's probabilities that single tests pass, by their index."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Read:
     """A group that workers have read."""
@@ -69,8 +65,8 @@ class FrozenEvaluator:
     """Scores groups with a frozen judge. It judges equal answers to a task once.
 
     A solution that breaks a fatal rule is wrong. Otherwise its dry run decides if every case ends in it. The judge
-    decides the rest, and gives an opinion on each open test of the node's own solutions. Worker processes do all that
-    reads a solution; this class puts their answers together. Tasks of an environment are scored by its rule alone.
+    decides the rest. Worker processes do all that reads a solution; this class puts their answers together. Tasks of an
+    environment are scored by its rule alone.
 
     With `evaluator.mask` and a dry run, an attempt that cannot be decided, because the judge is unsure or fails, has no
     reward, and the others of its group have theirs. Its author gains nothing by it: the effect is that of a group
@@ -138,15 +134,8 @@ class FrozenEvaluator:
     def _judged(self, groups: Sequence[_Read]) -> Iterator[ScoredGroup]:
         """Yields the groups with verdicts and rewards. The judge is asked about all of them together."""
         opinions = ask(self._judge, [one.asked for one in groups])
-        likely = {
-            submission: opinion.p_correct
-            for one, told in zip(groups, opinions, strict=True)
-            for submission, opinion in zip(one.asked.submissions, told, strict=True)
-            if not one.external and submission.sides and opinion.p_correct is not None
-        }
-        of_cases = dict(zip(likely, ask_cases(self._judge, list(likely.items())), strict=True))
         for one, told in zip(groups, opinions, strict=True):
-            yield self._scored(one, told, of_cases)
+            yield self._scored(one, told)
 
     def _open(self, task: Task, findings: Findings) -> dict[Attempt, Submission]:
         """Returns a submission to the judge for each attempt that nothing else decides."""
@@ -164,9 +153,9 @@ class FrozenEvaluator:
         the form of the tests counts as well."""
         return not (self._mask and (task.origin is TaskOrigin.CODE_CONTESTS or examined.is_program))
 
-    def _scored(self, one: _Read, opinions: Sequence[Opinion], of_cases: _OfCases) -> ScoredGroup:
+    def _scored(self, one: _Read, opinions: Sequence[Opinion]) -> ScoredGroup:
         group, findings, refused = one.group, one.findings, one.findings.refused
-        judged = self._assess(one, opinions, of_cases)
+        judged = self._assess(one, opinions)
         unread = Verdict(outcome=Outcome.UNAVAILABLE, reply=refused.value if refused else "")
         attempts = [_attempt(group.task, rollout.text) for rollout in group.rollouts]
         verdicts = tuple(
@@ -187,7 +176,7 @@ class FrozenEvaluator:
             group=group, verdicts=verdicts, rewards=rewards, external=one.external, refused=refused, programs=programs
         )
 
-    def _assess(self, one: _Read, opinions: Sequence[Opinion], of_cases: _OfCases) -> dict[Attempt, Verdict]:
+    def _assess(self, one: _Read, opinions: Sequence[Opinion]) -> dict[Attempt, Verdict]:
         """Returns the verdict on each distinct attempt of a group. `opinions` are those that the judge was asked for,
         in the order of the open attempts."""
         found = {
@@ -196,11 +185,9 @@ class FrozenEvaluator:
         }
         if one.findings.refused:
             opinions = [Opinion(p_correct=None, reply=Refusal.UNASKED.value)] * len(one.open_ones)
-        for (attempt, submission), opinion in zip(one.open_ones.items(), opinions, strict=True):
-            p_of = {} if one.external else of_cases.get(submission, {})
-            cases = tuple(replace(case, p_correct=p_of.get(i)) for i, case in enumerate(found[attempt].cases))
+        for attempt, opinion in zip(one.open_ones, opinions, strict=True):
             outcome, p = self._told(opinion.p_correct)
-            found[attempt] = replace(found[attempt], outcome=outcome, p_correct=p, cases=cases, reply=opinion.reply)
+            found[attempt] = replace(found[attempt], outcome=outcome, p_correct=p, reply=opinion.reply)
         return found
 
     def _told(self, p: float | None) -> tuple[Outcome, float | None]:
@@ -272,7 +259,7 @@ def _submission(task: Task, attempt: Attempt, examined: Examined, findings: Find
         shown = Shown(question=findings.question, tests=findings.tests, code=examined.shown)
     num_passed = sum(case.outcome is CaseOutcome.PASS for case in examined.cases)
     passed = num_passed / max(len(examined.cases), 1)
-    return Submission(task=task, code=attempt.code, shown=shown, sides=examined.sides, passed=passed)
+    return Submission(task=task, code=attempt.code, shown=shown, passed=passed)
 
 
 def _of_death(death: Death) -> Verdict:

@@ -13,8 +13,6 @@ from codezero.evaluate.rules import RULES, breaks_fatal
 from codezero.types import CaseOutcome, Recalled, TaskOrigin
 from codezero.workers.job import Job
 
-MAX_CASES = 16
-"""The most tests of a solution that the judge is asked about one by one; a peer's task may have hundreds."""
 MIN_TOKENS = 50
 """The fewest tokens of a group's distinct programs, summed, at which an equal group counts as a copy. Of 128 samples no
 two programs of this length or more were equal, and some shorter ones were (`benchmarks.copies`)."""
@@ -150,8 +148,6 @@ class Examined(Struct, frozen=True, kw_only=True):
     fresh: FreshCounts = FreshCounts()
     shown: str | None = None
     """The program as the judge sees it; None if it is not asked, or the program cannot be printed."""
-    sides: tuple[tuple[int, str, str], ...] = ()
-    """(index, left side, right side) of the tests `assert left == right` that the dry run left open."""
     program: ProgramPrint | None = None
     """The program's fingerprint; None if it does not parse."""
     is_program: bool = False

@@ -6,14 +6,13 @@ import dataclasses
 import importlib
 import time
 from collections.abc import Sequence
-from itertools import islice
+from contextlib import suppress
 
 from msgspec.structs import replace
 
 from codezero.evaluate.copies import program_of
 from codezero.evaluate.dryrun import budget_of, dry_run, share_of
 from codezero.evaluate.examination import (
-    MAX_CASES,
     MAX_REASONS,
     Attempt,
     ExaminationReply,
@@ -29,8 +28,8 @@ from codezero.evaluate.rules import breaks_fatal
 from codezero.evaluate.rules.check import check
 from codezero.evaluate.rules.solution import asked_of
 from codezero.evaluate.shown import show_code, show_task, wanted_of
-from codezero.tasks.testcases import Statement, TestSuite, comparison, parse_tests
-from codezero.types import CaseOutcome, Recalled, Task
+from codezero.tasks.testcases import TestSuite, parse_tests
+from codezero.types import Recalled, Task
 
 FRESH_SHARE = 0.25
 """The share of the time for dry runs that is kept for fresh tests, so that slow attempts do not avoid them."""
@@ -55,15 +54,9 @@ def examine(asked: Examine) -> ExaminationReply:
     if not open_ones:
         return ExaminationReply(attempts=tuple(found))
     shown = show_task(task, suite)
-    statements = suite.statements if shown.tests == task.tests else parse_tests(shown.tests).statements
-    if len(statements) != len(suite.statements):
-        statements = ()  # a line that was removed from the tests was a test
     for number in open_ones:
-        try:
-            code, seen = show_code(shown, asked.attempts[number].code), statements
-        except ValueError:
-            code, seen = None, suite.statements
-        found[number] = replace(found[number], shown=code, sides=_sides(found[number].cases, seen))
+        with suppress(ValueError):  # raised for a program that cannot be printed, which the judge gets unchanged
+            found[number] = replace(found[number], shown=show_code(shown, asked.attempts[number].code))
     return ExaminationReply(question=shown.question, tests=shown.tests, attempts=tuple(found))
 
 
@@ -158,10 +151,3 @@ def _stub(task: Task, suite: TestSuite) -> str:
     alone."""
     names = asked_of(task.origin, suite).functions
     return "\n".join(f"def {name}(*args, **kwargs): return 0" for name in names)
-
-
-def _sides(cases: Sequence[ExaminedCase], statements: Sequence[Statement]) -> tuple[tuple[int, str, str], ...]:
-    """Returns (index, left side, right side) of the first `MAX_CASES` open tests that compare two values."""
-    open_ones = (i for i, case in enumerate(cases[: len(statements)]) if case.outcome is CaseOutcome.UNKNOWN)
-    both = ((i, comparison(statements[i])) for i in open_ones)
-    return tuple(islice(((i, *sides) for i, sides in both if sides is not None), MAX_CASES))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from codezero.config import EvaluatorConfig, VerdictMode
 from codezero.errors import EvaluatorError
@@ -25,8 +24,6 @@ class Submission:
     code: str
     shown: Shown
     """Question, tests and code as a model sees them."""
-    sides: tuple[tuple[int, str, str], ...] = ()
-    """(index, left side, right side) of the tests that each get an opinion."""
     passed: float = 0.0
     """The share of its tests that its dry run passed before it stopped, in 0..1; 0 without a dry run."""
 
@@ -50,17 +47,6 @@ class Judge(Protocol):
 
     def permit(self, external: bool) -> None:
         """Raises EvaluatorError: the code is another node's (`external`), which this judge may not be given."""
-        ...
-
-
-@runtime_checkable
-class CaseJudge(Protocol):
-    """A judge that also has opinions on single tests."""
-
-    def judge_cases(self, solutions: Sequence[tuple[Submission, float]]) -> list[dict[int, float]]:
-        """Returns for each (solution, the judge's opinion of the whole) the probabilities that tests among the
-        solution's `sides` pass, by index; tests without an opinion are left out. Raises EvaluatorError: the judge
-        fails."""
         ...
 
 
@@ -95,28 +81,6 @@ class ModelJudge:
 
     def permit(self, external: bool) -> None:
         """Does nothing: the model may read any node's code."""
-
-    def judge_cases(self, solutions: Sequence[tuple[Submission, float]]) -> list[dict[int, float]]:
-        """Returns the probabilities that tests pass, from the model's likelihood of a test's right side as the value of
-        its left side. Empty if the verdict is not by likelihood, or the model has no weights for single tests."""
-        if self.verdict is not VerdictMode.likelihood or self._calibration.case is None:
-            return [{} for _ in solutions]
-        assert isinstance(self._backend, Reviewer)
-        chats = [
-            prompt.value_messages(solution.shown.code, left, right)
-            for solution, _ in solutions
-            for _, left, right in solution.sides
-        ]
-        reviews = iter(self._backend.review(chats))
-        told = []
-        for solution, p_correct in solutions:
-            found = {
-                number: self._calibration.by_case(p_correct, sum(review.logprobs))
-                for (number, _, _), review in zip(solution.sides, islice(reviews, len(solution.sides)), strict=True)
-                if review is not None
-            }
-            told.append({number: p for number, p in found.items() if 0.0 <= p <= 1.0})
-        return told
 
     def _by_likelihood(self, chats: Sequence[Chat]) -> list[_Read]:
         assert isinstance(self._backend, Reviewer)

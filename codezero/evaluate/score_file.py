@@ -178,7 +178,6 @@ def _scores(found: ScoredGroup, position: int) -> dict[str, Any]:
         "rules": dict(verdict.rules),
         "reasons": dict(verdict.reasons),
         "cases": [case.outcome.value for case in verdict.cases],
-        "p_cases": [case.p_correct for case in verdict.cases],
         "fresh": asdict(verdict.fresh),
     }
     reward = found.rewards[position] if found.rewards else None

@@ -37,7 +37,6 @@ class SeenCase(msgspec.Struct, frozen=True, kw_only=True):
 
     outcome: str
     reason: str
-    p_correct: float | None
 
 
 class SeenRollout(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,10 +131,7 @@ def _rollout(group: RolloutGroup, scored: ScoredGroup, number: int) -> SeenRollo
         parts={} if reward is None else dict(reward.parts),
         rules=dict(verdict.rules),
         reasons={name: _short(reason) for name, reason in verdict.reasons.items()},
-        cases=[
-            SeenCase(outcome=case.outcome.value, reason=_short(case.reason), p_correct=case.p_correct)
-            for case in verdict.cases
-        ],
+        cases=[SeenCase(outcome=case.outcome.value, reason=_short(case.reason)) for case in verdict.cases],
     )
 
 

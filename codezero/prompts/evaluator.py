@@ -19,7 +19,6 @@ SYSTEM = (
 )
 
 _ASK_YES_NO = "Does this solution pass every test above? Answer with one word, Yes or No."
-_ASK_VALUE = "What is the value of `{}`? Answer with the value alone."
 _ASK_JSON = (
     "Does the solution pass every test? Answer with one of these two JSON blocks, the first only if all tests pass:\n"
     '```json\n{"is_correct": true}\n```\n```json\n{"is_correct": false}\n```'
@@ -41,19 +40,6 @@ def review_messages(question: str, tests: str, code: str) -> list[dict[str, str]
         *solver.messages(cut(plain(asked))),
         {"role": "assistant", "content": fenced("python", cut(plain(code).strip()))},
         {"role": "user", "content": _ASK_YES_NO},
-    ]
-
-
-def value_messages(code: str, left: str, right: str) -> list[dict[str, str]]:
-    """Returns a chat that asks for the value of `left` after the program and has `right` as the answer.
-
-    The problem is left out, since its tests contain the answer. Answers that a model finds likely here pass more often;
-    asked directly whether a test passes, it says Yes to the wrong ones (`benchmarks/per_test.py`).
-    """
-    about = fenced("python", cut(plain(code).strip()))
-    return [
-        {"role": "user", "content": f"{about}\n\n{_ASK_VALUE.format(cut(plain(left)))}"},
-        {"role": "assistant", "content": cut(plain(right))},
     ]
 
 

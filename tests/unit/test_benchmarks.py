@@ -5,11 +5,9 @@ import json
 import math
 import re
 import time
-from pathlib import Path
 
 import pytest
 import torch
-import yaml
 
 from benchmarks import (
     copies,
@@ -18,7 +16,6 @@ from benchmarks import (
     known,
     linear,
     measure,
-    per_test,
     reference,
     sides,
     simulated_swarm,
@@ -29,12 +26,10 @@ from benchmarks import gossip as gossip_benchmark
 from benchmarks import proposer as proposer_benchmark
 from benchmarks import round as round_benchmark
 from benchmarks.attacks import ATTACKS
-from benchmarks.branches import Stem, common_prefix
 from benchmarks.proposer import Vouch
 from codezero.evaluate.judge import Opinion
 from codezero.identity.key import is_signed_by
 from codezero.llm import onednn
-from codezero.llm.load import load_model
 from codezero.network import gossip as gossip_module
 from codezero.network import wire
 from codezero.prompts.proposer import parse_answer
@@ -247,16 +242,7 @@ SAMPLES = {
 @pytest.fixture
 def executed(tmp_path):
     """A file as `codezero eval` writes it: two problems of the report split, three attempts at each."""
-    return write_samples(tmp_path / "results.jsonl", ("mbpp/11", "mbpp/12"))
-
-
-@pytest.fixture
-def to_fit(tmp_path):
-    """The same of problems to fit on."""
-    return write_samples(tmp_path / "fit.jsonl", ("mbpp/511", "mbpp/601"))
-
-
-def write_samples(path, groups):
+    path, groups = tmp_path / "results.jsonl", ("mbpp/11", "mbpp/12")
     with path.open("w") as file:
         for group in groups:
             for code, passed in SAMPLES.values():
@@ -348,42 +334,6 @@ def test_wrong_solutions_that_nobody_takes_for_right_are_attacked_first():
     taken = {loved: 2, liked: 1, refused: 0, also_of_g0: 1, right: 0, cut_off: 0}
     found = evaluator_benchmark.hosts_of([*taken, unseen], taken)
     assert found == [refused, liked, also_of_g0, unseen]
-
-
-def test_branches_of_a_stem_are_what_one_pass_over_each_text_gives(tmp_path):
-    model = load_model("tiny", Path(save_tiny(tmp_path)), torch.device("cpu"), torch.float32)
-    stem = Stem(model, [7, 8, 9]).grown([10, 11])
-    texts = [[12], [13, 14, 15]]
-    assert list(stem.logprobs) == pytest.approx(plain_logprobs(model, [7, 8, 9], [10, 11]), abs=1e-5)
-    for text, (found, after) in zip(texts, stem.branches(texts), strict=True):
-        assert list(found) == pytest.approx(plain_logprobs(model, stem.ids, text), abs=1e-5)
-        assert after[42] == pytest.approx(plain_logprobs(model, [*stem.ids, *text], [42])[0], abs=1e-5)
-    assert list(Stem(model, [7]).branches([[8, 9]])[0][0]) == pytest.approx(
-        plain_logprobs(model, [7], [8, 9]), abs=1e-5
-    )
-
-
-def plain_logprobs(model, prompt, text):
-    with torch.no_grad():
-        logprobs = model.model(input_ids=torch.tensor([[*prompt, *text]])).logits[0].log_softmax(-1)
-    return [float(logprobs[len(prompt) - 1 + i, id_]) for i, id_ in enumerate(text)]
-
-
-def test_the_common_prefix_leaves_each_text_an_end():
-    assert common_prefix([[1, 2, 3], [1, 2, 4]]) == [1, 2]
-    assert common_prefix([[1, 2], [1, 2, 3]]) == [1]
-    assert common_prefix([[1, 2]]) == [1]
-
-
-def test_per_test_prints_every_signal_of_tests_and_of_solutions(tmp_path, to_fit, executed, capsys):
-    model = save_tiny(tmp_path / "model")
-    per_test.main([str(to_fit), str(executed), "--groups", "1", "--model", model, "model.device=cpu"])
-    printed = capsys.readouterr().out
-    assert "3 solutions of 1 problems, fitted on 6; 3 tests, 33.3% passed" in printed
-    for name in ("whole", *per_test.SIGNALS, "case"):
-        assert re.search(rf"^{name} +[\d.]+ \[[\d., ]+\] +none +[\d.]+ \[", printed, re.MULTILINE)
-    assert len(re.findall(r"^least [\w ]+ [\d.]+ \[", printed, re.MULTILINE)) == 6
-    assert yaml.safe_load(printed[printed.index("case: {") :])["case"].keys() == {"whole", "value", "intercept"}
 
 
 LEVELS_SHOWN = (("beginner", "3"), ("expert", "3"), ("all", "6"))

@@ -57,7 +57,7 @@ class _Cut:
         for rollout, whole in zip(cut.rollouts, group.rollouts, strict=False):
             if len(whole.cases) > MAX_CASES:
                 left_out = f"{len(whole.cases) - MAX_CASES} more tests are not shown"
-                rollout.cases.append(SeenCase(outcome="\N{HORIZONTAL ELLIPSIS}", reason=left_out, p_correct=None))
+                rollout.cases.append(SeenCase(outcome="\N{HORIZONTAL ELLIPSIS}", reason=left_out))
         return cut
 
     def _value(self, value: Any, name: str = "") -> Any:

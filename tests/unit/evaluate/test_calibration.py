@@ -66,23 +66,3 @@ def test_what_is_no_probability_gives_none(yes):
 @pytest.mark.parametrize(("yes", "no", "p"), [(1.0, 0.0, 1.0), (0.0, 1.0, 0.0)])
 def test_certainty_overflows_nothing(yes, no, p):
     assert PLAIN.by_logit(yes, no) == pytest.approx(p)
-
-
-ONE_TEST = Calibration(likelihood={}, logit={}, case={"whole": 1.0, "value": -2.0, "intercept": 3.0})
-
-
-def test_a_test_is_rated_by_the_whole_and_by_its_value():
-    assert ONE_TEST.by_case(0.5, -4.0) == pytest.approx(1 / (1 + math.exp(1.0)))
-    assert ONE_TEST.by_case(0.9, -1.0) == pytest.approx(1 / (1 + math.exp(-1.0 - math.log(9.0))))
-
-
-@pytest.mark.parametrize(("p", "logprob"), [(0.5, math.nan), (math.nan, -1.0), (0.5, -math.inf)])
-def test_what_is_no_number_gives_none_for_a_test_either(p, logprob):
-    assert math.isnan(ONE_TEST.by_case(p, logprob))
-
-
-def test_the_large_judge_rates_the_likelier_value_higher_and_others_say_nothing_of_single_tests():
-    large = calibration.of(LARGE_JUDGE)
-    assert large.by_case(0.3, -0.5) > large.by_case(0.3, -8.0)
-    assert large.by_case(0.6, -4.0) > large.by_case(0.2, -4.0)
-    assert [calibration.of(name).case for name in (SMALL_JUDGE, "somebody/else")] == [None, None]

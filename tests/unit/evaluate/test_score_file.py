@@ -58,7 +58,7 @@ def test_each_line_comes_back_scored_with_its_names_in_its_order():
         (7, "a", 0.7, 0.5),
         (8, "a", 0.7, 0.5),
     ]
-    assert {"rules", "reasons", "cases", "p_cases", "parts", "seconds", "outcome"} <= scored[0].keys()
+    assert {"rules", "reasons", "cases", "parts", "seconds", "outcome"} <= scored[0].keys()
 
 
 def test_neighbours_of_one_group_are_judged_together_and_others_apart():
