@@ -33,7 +33,7 @@ from benchmarks.splits import Split, add_mbpp, references
 from benchmarks.tables import markdown, share
 from codezero.config import EvaluatorConfig
 from codezero.evaluate.dryrun import Budget, dry_run
-from codezero.evaluate.examination import P_FRESH_FAILED, P_FRESH_IGNORED, Attempt, Examine, Examined
+from codezero.evaluate.examination import P_FRESH_FAILED, P_FRESH_IGNORED, Attempt, Examine, Examined, p_by_fresh
 from codezero.evaluate.examine import examine
 from codezero.evaluate.fresh.draw import draw
 from codezero.evaluate.fresh.forms import form_of
@@ -79,8 +79,9 @@ def _letter(found: Examined) -> str:
     if {case.outcome for case in found.cases} != {CaseOutcome.PASS}:
         return "V"
     fresh = found.fresh
-    if fresh.p_right is not None:
-        return {P_FRESH_FAILED: "F", P_FRESH_IGNORED: "T"}.get(fresh.p_right, "D")
+    p = p_by_fresh(fresh)
+    if p is not None:
+        return {P_FRESH_FAILED: "F", P_FRESH_IGNORED: "T"}.get(p, "D")
     if fresh.unknown:
         return "?"
     return "N" if not fresh.drawn else "P" if fresh.passed == fresh.drawn else "L"

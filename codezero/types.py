@@ -9,6 +9,9 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Annotated
+
+from msgspec import Meta
 
 from codezero.proposals import Proposal
 
@@ -141,6 +144,10 @@ class Outcome(str, Enum):
     """The evaluator gave no judgement."""
 
 
+Count = Annotated[int, Meta(ge=0)]
+"""A number of things; a worker's reply with a negative one is refused."""
+
+
 class CaseOutcome(str, Enum):
     """The outcome of one test case of a task."""
 
@@ -155,8 +162,9 @@ class CaseResult:
     """The result of one test case, from the dry run or from execution."""
 
     outcome: CaseOutcome
-    reason: str = ""
-    """The reason for any outcome but `PASS`, in a few words; partly untrusted text."""
+    reason: Annotated[str, Meta(max_length=240)] = ""
+    """The reason for any outcome but `PASS`, in a few words; partly untrusted text. A worker's reply with a longer one
+    is refused."""
 
 
 class Recalled(str, Enum):
@@ -178,13 +186,13 @@ class FreshCases:
     """The counts of fresh tests, which the author cannot know, for an attempt that passes its visible tests. Drawn
     tests that no count has were left out, because attempts agree with each other against the reference."""
 
-    drawn: int = 0
-    passed: int = 0
-    failed: int = 0
+    drawn: Count = 0
+    passed: Count = 0
+    failed: Count = 0
     """Failed tests that another attempt of the group passes."""
-    doubtful: int = 0
+    doubtful: Count = 0
     """Failed tests that only the reference passes."""
-    unknown: int = 0
+    unknown: Count = 0
     """Tests with an unknown outcome."""
     constant: bool = False
     """True if some tests are doubtful and the attempt gives one value for all where the reference gives several."""

@@ -6,8 +6,6 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from msgspec.structs import asdict
-
 from codezero.config import EvaluatorConfig, RewardConfig
 from codezero.evaluate.asking import OpenGroup, ask
 from codezero.evaluate.examination import P_FRESH_DOUBTFUL, Attempt, Examined, Shown, fingerprint
@@ -19,8 +17,6 @@ from codezero.ports import Progress
 from codezero.prompts import solver as prompt
 from codezero.types import (
     CaseOutcome,
-    CaseResult,
-    FreshCases,
     Outcome,
     Refusal,
     RolloutGroup,
@@ -207,8 +203,8 @@ class FrozenEvaluator:
             outcome=Outcome.UNAVAILABLE,
             rules=examined.rules,
             reasons=examined.reasons,
-            cases=tuple(CaseResult(outcome=case.outcome, reason=case.reason) for case in examined.cases),
-            fresh=FreshCases(**asdict(examined.fresh)),
+            cases=examined.cases,
+            fresh=examined.fresh,
         )
         if examined.score is not None:
             return replace(verdict, outcome=Outcome.JUDGED, p_correct=examined.score)

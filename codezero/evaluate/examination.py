@@ -10,7 +10,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from codezero.evaluate.rules import RULES, breaks_fatal
-from codezero.types import CaseOutcome, Recalled, TaskOrigin
+from codezero.types import CaseOutcome, CaseResult, Count, FreshCases, Recalled, TaskOrigin
 from codezero.workers.job import Job
 
 MIN_TOKENS = 50
@@ -38,7 +38,6 @@ P_RECALLED = 0.05
 program for 50 problems seemed to (`python -m benchmarks.recalled`)."""
 
 Score = Annotated[float, Meta(ge=0, le=1)]
-Count = Annotated[int, Meta(ge=0)]
 Reason = Annotated[str, Meta(max_length=240)]
 
 
@@ -96,38 +95,18 @@ class Examine(Struct, frozen=True, kw_only=True):
         return self.dry_run_s + READING_S * len(self.attempts) + MARGIN_S
 
 
-class ExaminedCase(Struct, frozen=True, array_like=True):
-    """The dry run's result of one test, as in `types.CaseResult`."""
-
-    outcome: CaseOutcome
-    reason: Reason = ""
-
-
-class FreshCounts(Struct, frozen=True, array_like=True):
-    """The results of one attempt on fresh tests, as in `types.FreshCases`."""
-
-    drawn: Count = 0
-    passed: Count = 0
-    failed: Count = 0
-    doubtful: Count = 0
-    unknown: Count = 0
-    constant: bool = False
-    recalled: Recalled = Recalled.UNTRIED
-    unverified: bool = False
-
-    @property
-    def p_right(self) -> float | None:
-        """The probability that the attempt is right; None if it failed no fresh test and seems to hold no answers of
-        the visible ones."""
-        if self.recalled is Recalled.TABLE:
-            return P_RECALLED
-        if self.recalled is Recalled.UNTOLD:
-            return P_FRESH_DOUBTFUL
-        if self.failed:
-            return P_FRESH_FAILED
-        if self.doubtful and (self.constant or self.doubtful > MOST_OF_FRESH * (self.passed + self.doubtful)):
-            return P_FRESH_IGNORED
-        return P_FRESH_DOUBTFUL if self.doubtful else None
+def p_by_fresh(fresh: FreshCases) -> float | None:
+    """Returns the probability that an attempt with these results is right; None if it failed no fresh test and seems to
+    hold no answers of the visible ones."""
+    if fresh.recalled is Recalled.TABLE:
+        return P_RECALLED
+    if fresh.recalled is Recalled.UNTOLD:
+        return P_FRESH_DOUBTFUL
+    if fresh.failed:
+        return P_FRESH_FAILED
+    if fresh.doubtful and (fresh.constant or fresh.doubtful > MOST_OF_FRESH * (fresh.passed + fresh.doubtful)):
+        return P_FRESH_IGNORED
+    return P_FRESH_DOUBTFUL if fresh.doubtful else None
 
 
 class ProgramPrint(Struct, frozen=True, array_like=True):
@@ -143,9 +122,9 @@ class Examined(Struct, frozen=True, kw_only=True):
     rules: dict[str, Score]
     reasons: dict[str, Reason]
     """The reason for each rule whose score is below 1."""
-    cases: tuple[ExaminedCase, ...] = ()
+    cases: tuple[CaseResult, ...] = ()
     """The dry run's result of each test; empty without a dry run."""
-    fresh: FreshCounts = FreshCounts()
+    fresh: FreshCases = FreshCases()
     shown: str | None = None
     """The program as the judge sees it; None if it is not asked, or the program cannot be printed."""
     program: ProgramPrint | None = None
@@ -184,9 +163,9 @@ class Examined(Struct, frozen=True, kw_only=True):
         against it. One with a small table is doubtful unless it passes fresh tests."""
         fails = not self.cases or any(case.outcome is CaseOutcome.FAIL for case in self.cases)
         is_proven = self.fresh.passed > 0 and not self.fresh.unknown
-        if self.fresh.p_right is None and fatal_rules and self.has_small_table and not (fails or is_proven):
+        if p_by_fresh(self.fresh) is None and fatal_rules and self.has_small_table and not (fails or is_proven):
             return P_FRESH_DOUBTFUL
-        return self.fresh.p_right
+        return p_by_fresh(self.fresh)
 
 
 class ExaminationReply(Struct, frozen=True, kw_only=True):

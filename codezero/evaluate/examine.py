@@ -18,8 +18,7 @@ from codezero.evaluate.examination import (
     ExaminationReply,
     Examine,
     Examined,
-    ExaminedCase,
-    FreshCounts,
+    p_by_fresh,
 )
 from codezero.evaluate.fresh.draw import MIN_ASKED, NONE, draw, has_form, recalled_by
 from codezero.evaluate.fresh.memory import memory_of
@@ -29,7 +28,7 @@ from codezero.evaluate.rules.check import check
 from codezero.evaluate.rules.solution import asked_of
 from codezero.evaluate.shown import show_code, show_task, wanted_of
 from codezero.tasks.testcases import TestSuite, parse_tests
-from codezero.types import Recalled, Task
+from codezero.types import CaseResult, FreshCases, Recalled, Task
 
 FRESH_SHARE = 0.25
 """The share of the time for dry runs that is kept for fresh tests, so that slow attempts do not avoid them."""
@@ -84,7 +83,7 @@ def _with_fresh(
         return list(found)
     functions = asked_of(asked.origin, suite).functions
     if not suite.examples and not asked_of(asked.origin, suite).pairs and not has_form(suite, functions):
-        untold = FreshCounts(recalled=Recalled.UNTOLD, unverified=True)
+        untold = FreshCases(recalled=Recalled.UNTOLD, unverified=True)
         return [replace(one, fresh=untold) if number in passing else one for number, one in enumerate(found)]
     tests = NONE
     if asked.reference is not None and not suite.examples:
@@ -97,8 +96,8 @@ def _with_fresh(
         for number, one in told.items():
             is_small = found[number].has_small_table and not tests.varied
             is_untold = is_small or tests.one_result or len(tests) < min(MIN_ASKED, asked.num_fresh)
-            if is_untold and one.p_right is None:
-                told[number] = replace(one, recalled=Recalled.UNTOLD)
+            if is_untold and p_by_fresh(one) is None:
+                told[number] = dataclasses.replace(one, recalled=Recalled.UNTOLD)
     else:
         told = {} if _has_other_output(asked.more_tests, suite) else _memories(asked, suite, passing, ends_s)
     return [replace(one, fresh=told.get(number, one.fresh)) for number, one in enumerate(found)]
@@ -111,9 +110,9 @@ def _has_other_output(more_tests: str, suite: TestSuite) -> bool:
     return len(hidden) > 1 or not hidden <= shown
 
 
-def _memories(asked: Examine, suite: TestSuite, passing: Sequence[int], ends_s: float) -> dict[int, FreshCounts]:
+def _memories(asked: Examine, suite: TestSuite, passing: Sequence[int], ends_s: float) -> dict[int, FreshCases]:
     """Returns, for attempts that only visible tests show to be right, whether they seem to contain the answers."""
-    found: dict[int, FreshCounts] = {}
+    found: dict[int, FreshCases] = {}
     functions = asked_of(asked.origin, suite).functions
     for left, number in zip(range(len(passing), 0, -1), passing, strict=True):
         code, seconds = asked.attempts[number].code, (ends_s - time.process_time()) / left
@@ -122,7 +121,7 @@ def _memories(asked: Examine, suite: TestSuite, passing: Sequence[int], ends_s: 
         else:
             seed, count = asked.seed, asked.num_fresh
             recalled = recalled_by(code, suite, functions, seed=seed, count=count, seconds=seconds)
-        found[number] = FreshCounts(recalled=recalled, unverified=True)
+        found[number] = FreshCases(recalled=recalled, unverified=True)
     return found
 
 
@@ -140,10 +139,10 @@ def _read(asked: Examine, task: Task, suite: TestSuite, attempt: Attempt, dry_ru
     return replace(found, cases=_dry_run(attempt.code, whole, dry_run_s))
 
 
-def _dry_run(code: str, suite: TestSuite, dry_run_s: float) -> tuple[ExaminedCase, ...]:
+def _dry_run(code: str, suite: TestSuite, dry_run_s: float) -> tuple[CaseResult, ...]:
     budget = budget_of(suite)
     results = dry_run(code, suite, dataclasses.replace(budget, total_seconds=min(budget.total_seconds, dry_run_s)))
-    return tuple(ExaminedCase(case.outcome, case.reason * (i < MAX_REASONS)) for i, case in enumerate(results))
+    return tuple(one if i < MAX_REASONS else dataclasses.replace(one, reason="") for i, one in enumerate(results))
 
 
 def _stub(task: Task, suite: TestSuite) -> str:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from time import process_time
-
-from msgspec.structs import replace
 
 from codezero.evaluate.dryrun import Budget, dry_run, share_of, until
 from codezero.evaluate.dryrun.budget import OUT_OF_STEPS
-from codezero.evaluate.examination import FreshCounts, ProgramPrint
+from codezero.evaluate.examination import ProgramPrint
 from codezero.evaluate.fresh.draw import FreshTests, values_of
-from codezero.types import CaseOutcome
+from codezero.types import CaseOutcome, FreshCases
 
 Program = tuple[str, ProgramPrint | None]
 """An attempt's source, and its fingerprint, which is the same for copies."""
@@ -22,7 +21,7 @@ agree with each other too."""
 
 def results_of(
     programs: Sequence[Program], tests: FreshTests, reference: ProgramPrint | None, seconds: float
-) -> list[FreshCounts]:
+) -> list[FreshCases]:
     """Returns the results of fresh tests for each attempt, in order. Copies of one program count as one. Copies of the
     reference, which a model may have memorised, do not count as evidence that its results are right."""
     ends = process_time() + seconds
@@ -50,13 +49,13 @@ _PASS = CaseOutcome.PASS
 
 def _counts(
     found: Sequence[CaseOutcome], passing: Sequence[set[ProgramPrint | None]], left_out: set[int], slow: set[int]
-) -> FreshCounts:
+) -> FreshCases:
     """Returns the counts of an attempt. Its failure is doubtful in a test that no other attempt passes, and in one of
     the `slow` ones on which its steps ran out, since executing it might take a moment only."""
     passing = [set() if i in slow else others for i, others in enumerate(passing)]
     counted = [(outcome, passing[i]) for i, outcome in enumerate(found) if i not in left_out]
     failed = [others for outcome, others in counted if outcome is CaseOutcome.FAIL]
-    return FreshCounts(
+    return FreshCases(
         drawn=len(found),
         passed=sum(outcome is _PASS for outcome, _ in counted),
         failed=sum(bool(others) for others in failed),

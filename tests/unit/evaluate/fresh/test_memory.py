@@ -7,7 +7,7 @@ import pytest
 from benchmarks.attacks.memory import CLASSES, RULES, VARIANTS, memorised
 from benchmarks.contests import PROBLEMS
 from benchmarks.contests.styles import STYLES, dress
-from codezero.evaluate.examination import P_FRESH_DOUBTFUL, P_RECALLED, Attempt, Examine
+from codezero.evaluate.examination import P_FRESH_DOUBTFUL, P_RECALLED, Attempt, Examine, p_by_fresh
 from codezero.evaluate.examine import examine
 from codezero.evaluate.fresh.inputs import inputs_like
 from codezero.types import Recalled, TaskOrigin
@@ -47,7 +47,7 @@ def test_a_program_that_remembers_its_examples_is_not_taken_for_right(name, rows
     variant = sum(map(ord, name)) % VARIANTS
     tests = "".join(f"Input:\n{given}Output:\n{expected}" for given, expected in rows)
     one = found(memorised(name, rows, variant), tests=tests)
-    assert not one.settled(fatal_rules=True) or one.fresh.p_right == P_FRESH_DOUBTFUL
+    assert not one.settled(fatal_rules=True) or p_by_fresh(one.fresh) == P_FRESH_DOUBTFUL
 
 
 @pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
@@ -60,7 +60,7 @@ def test_right_programs_remember_nothing_however_they_are_written(style):
 
 def test_what_is_remembered_counts_as_it_was_measured_to():
     table = found("data = open(0).read()\nprint(21 if len(data) == 8 else data)")
-    assert (table.fresh.recalled, table.fresh.p_right) == (Recalled.TABLE, P_RECALLED)
+    assert (table.fresh.recalled, p_by_fresh(table.fresh)) == (Recalled.TABLE, P_RECALLED)
     assert table.settled(fatal_rules=True) is False
 
 
@@ -71,7 +71,7 @@ def test_what_is_remembered_counts_as_it_was_measured_to():
 )
 def test_an_answer_that_anybody_might_guess_is_left_out(code):
     one = found(code, ASKED, "Input:\n9\nOutput:\nYES\n")
-    assert (one.fresh.recalled, one.fresh.p_right) == (Recalled.UNTOLD, P_FRESH_DOUBTFUL)
+    assert (one.fresh.recalled, p_by_fresh(one.fresh)) == (Recalled.UNTOLD, P_FRESH_DOUBTFUL)
 
 
 CHAT = "Input:\nwjmzbmr\nOutput:\nCHAT WITH HER!\nInput:\nxiaodao\nOutput:\nIGNORE HIM!\n"
@@ -108,7 +108,7 @@ def test_a_case_of_its_own_is_no_table_unless_it_names_a_word_of_the_example():
 
 def test_a_program_that_never_ends_on_other_inputs_is_left_out():
     one = found("data = open(0).read()\nwhile sum(map(ord, data)) - 430:\n    pass\nprint(len(data) + 13)", share=0.3)
-    assert one.fresh.p_right is None or one.fresh.recalled is not Recalled.NONE
+    assert p_by_fresh(one.fresh) is None or one.fresh.recalled is not Recalled.NONE
 
 
 def test_nothing_is_looked_for_where_hidden_tests_are_at_hand_or_nothing_fresh_is_wanted():
@@ -122,7 +122,7 @@ def test_hidden_tests_with_both_answers_tell_right_from_constant():
     hidden = "Input:\n16\nOutput:\nYES\nInput:\n15\nOutput:\nNO\n"
     shown = "Input:\n9\nOutput:\nYES\nInput:\n8\nOutput:\nNO\n"
     one = found(SQUARE, ASKED, shown, more_tests=hidden)
-    assert (one.settled(fatal_rules=True), one.fresh.p_right, one.fresh.unverified) == (True, None, False)
+    assert (one.settled(fatal_rules=True), p_by_fresh(one.fresh), one.fresh.unverified) == (True, None, False)
 
 
 def test_a_hidden_test_with_the_answer_of_the_example_tells_nothing_of_a_constant():
@@ -146,7 +146,7 @@ def test_a_hidden_test_with_the_answer_of_the_example_tells_nothing_of_a_constan
 def test_a_constant_is_masked_where_all_results_are_equal_and_what_cannot_be_told_from_it(code, reference, recalled):
     one = found(code, tests="assert f(3) == True\nassert f(7)\nassert f(13) is True", reference=reference)
     assert one.fresh.recalled is recalled
-    assert one.fresh.p_right == (P_FRESH_DOUBTFUL if recalled is Recalled.UNTOLD else None)
+    assert p_by_fresh(one.fresh) == (P_FRESH_DOUBTFUL if recalled is Recalled.UNTOLD else None)
 
 
 def test_an_object_that_decides_its_own_truth_is_not_asked_twice():
