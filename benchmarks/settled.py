@@ -84,9 +84,8 @@ def settle_group(
 def _letter(found: Examined) -> str:
     if breaks_fatal(found.rules):
         return "R"
-    p_right = found.p_right(fatal_rules=True)
-    if p_right is not None:
-        return "?" if p_right == P_FRESH_DOUBTFUL else "F"
+    if found.probability(fatal_rules=True) == P_FRESH_DOUBTFUL:
+        return "?"
     return {True: "P", False: "F", None: "?"}[found.settled(fatal_rules=True)]
 
 

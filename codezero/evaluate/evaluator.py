@@ -8,11 +8,18 @@ from dataclasses import dataclass, replace
 
 from codezero.config import EvaluatorConfig, RewardConfig
 from codezero.evaluate.asking import OpenGroup, ask
-from codezero.evaluate.examination import P_FRESH_DOUBTFUL, Attempt, Examined, Shown, fingerprint
+from codezero.evaluate.examination import (
+    P_FAILED,
+    P_FRESH_DOUBTFUL,
+    P_PASSED,
+    Attempt,
+    Examined,
+    Shown,
+    fingerprint,
+)
 from codezero.evaluate.examiner import LOOK_AHEAD, Examiner, Findings
 from codezero.evaluate.judge import Judge, Opinion, Submission
 from codezero.evaluate.reward import reward
-from codezero.evaluate.rules import breaks_fatal
 from codezero.ports import Progress
 from codezero.prompts import solver as prompt
 from codezero.types import (
@@ -28,9 +35,6 @@ from codezero.types import (
 )
 from codezero.workers import Death
 
-P_PASSED, P_FAILED = 0.99, 0.01
-"""The probability that a solution is right if all cases passed in its dry run, and if one failed. Of 501 solutions that
-`benchmarks/evaluator.py` compared with their execution none was judged wrongly; still nothing is certain."""
 P_UNSURE = (0.15, 0.85)
 """The probabilities between which an attempt counts as unknown: the dry run and the judge left it open, or it fails
 fresh tests that only the reference is known to pass."""
@@ -187,9 +191,9 @@ class FrozenEvaluator:
         return found
 
     def _told(self, p: float | None) -> tuple[Outcome, float | None]:
-        """Returns outcome and probability for a judge's probability that an attempt is right. With dry runs no opinion
-        is surer than their results: else a right attempt that a dry run left open could be worth less than a failed
-        one."""
+        """Returns outcome and probability for a probability that an attempt is right, such as a judge's. With dry runs
+        no opinion is surer than their results: else a right attempt that a dry run left open could be worth less than a
+        failed one."""
         if p is None:
             return Outcome.UNAVAILABLE, None
         if self._examiner.dry_run:
@@ -206,20 +210,17 @@ class FrozenEvaluator:
             cases=examined.cases,
             fresh=examined.fresh,
         )
-        if examined.score is not None:
-            return replace(verdict, outcome=Outcome.JUDGED, p_correct=examined.score)
-        right = examined.settled(self._config.fatal_rules)
-        if right is None:
+        p = examined.probability(self._config.fatal_rules)
+        if p is None:
             if self._can_be_judged(task, examined):
                 return verdict
             return replace(verdict, outcome=Outcome.UNSURE, reply="the judge is not asked about programs")
-        if self._config.fatal_rules and breaks_fatal(examined.rules):
-            return replace(verdict, outcome=Outcome.JUDGED, p_correct=0.0, reply="a fatal rule is broken")
-        p_right = examined.p_right(self._config.fatal_rules)
-        if p_right is not None:
-            outcome, p = self._told(p_right)
-            return replace(verdict, outcome=outcome, p_correct=p)
-        return replace(verdict, outcome=Outcome.JUDGED, p_correct=P_PASSED if right else P_FAILED)
+        if examined.score is not None:
+            return replace(verdict, outcome=Outcome.JUDGED, p_correct=p)
+        if p == 0.0:
+            return replace(verdict, outcome=Outcome.JUDGED, p_correct=p, reply="a fatal rule is broken")
+        outcome, p = self._told(p)
+        return replace(verdict, outcome=outcome, p_correct=p)
 
 
 def proven(examiner: Examiner, group: RolloutGroup) -> list[bool | None]:
@@ -234,7 +235,7 @@ def proven(examiner: Examiner, group: RolloutGroup) -> list[bool | None]:
         attempt = _attempt(group.task, rollout.text)
         found = findings.attempts.get(attempt) if isinstance(attempt, Attempt) else None
         if isinstance(found, Examined):
-            is_doubtful = found.p_right(fatal_rules=True) == P_FRESH_DOUBTFUL
+            is_doubtful = found.score is None and found.probability(fatal_rules=True) == P_FRESH_DOUBTFUL
             told.append(None if is_doubtful else found.settled(fatal_rules=True))
         else:
             fails = found.is_jobs_fault if isinstance(found, Death) else not isinstance(attempt, Attempt)

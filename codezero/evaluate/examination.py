@@ -26,6 +26,9 @@ READING_S = 0.5
 texts took 0.3."""
 MARGIN_S = 3.0
 """Processor seconds beyond those for reading and dry runs until the kernel ends the worker."""
+P_PASSED, P_FAILED = 0.99, 0.01
+"""The probability that a solution is right if all cases passed in its dry run, and if one failed. Of 501 solutions that
+`benchmarks/evaluator.py` compared with their execution none was judged wrongly; still nothing is certain."""
 MOST_OF_FRESH = 0.7
 P_FRESH_FAILED, P_FRESH_IGNORED, P_FRESH_DOUBTFUL = 0.12, 0.01, 0.5
 """The probability of being right for an attempt that passes its tests and fails a fresh one: FAILED if another attempt
@@ -138,34 +141,35 @@ class Examined(Struct, frozen=True, kw_only=True):
         if not self.rules.keys() <= RULES.keys() or not self.reasons.keys() <= RULES.keys():
             raise ValueError("there is no such rule")
 
+    def probability(self, fatal_rules: bool) -> float | None:
+        """Returns the probability that the attempt is right; None if only the judge can tell. It is 0 if a fatal rule
+        is broken. A small table of answers is wrong without a dry run, and doubtful unless it passes fresh tests."""
+        if self.score is not None:
+            return self.score
+        if fatal_rules and breaks_fatal(self.rules):
+            return 0.0
+        outcomes = {case.outcome for case in self.cases}
+        counts_table = fatal_rules and self.has_small_table
+        if CaseOutcome.FAIL in outcomes or (counts_table and not outcomes):
+            return P_FAILED
+        p = p_by_fresh(self.fresh)
+        if p is None and counts_table and (self.fresh.unknown or not self.fresh.passed):
+            p = P_FRESH_DOUBTFUL
+        if p is None and outcomes == {CaseOutcome.PASS} and not self.fresh.unknown:
+            p = P_PASSED
+        return p
+
     def settled(self, fatal_rules: bool) -> bool | None:
         """Returns True if the attempt passes all that was tried, False if it is wrong, None if only the judge can tell.
-        One that passes may be doubtful still, by `p_right`."""
-        if self.score is not None:
-            return self.score >= 0.5
-        outcomes = {case.outcome for case in self.cases}
-        is_fatal = breaks_fatal(self.rules) or (self.has_small_table and not self.cases)
-        if (fatal_rules and is_fatal) or CaseOutcome.FAIL in outcomes:
-            return False
-        p_right = self.p_right(fatal_rules)
-        if p_right is not None:
-            return p_right >= 0.5
-        return None if outcomes != {CaseOutcome.PASS} or self.fresh.unknown else True
+        One that passes may be doubtful still, by `probability`."""
+        p = self.probability(fatal_rules)
+        return None if p is None else p >= 0.5
 
     @property
     def has_small_table(self) -> bool:
         """True if it contains the tests' answers in a small table, as right solutions may: of names of days, for
         example."""
         return 0 < self.rules.get("hardcoded", 1) < 1
-
-    def p_right(self, fatal_rules: bool) -> float | None:
-        """Returns the probability that an attempt which passes the tests that it got is right; None if nothing speaks
-        against it. One with a small table is doubtful unless it passes fresh tests."""
-        fails = not self.cases or any(case.outcome is CaseOutcome.FAIL for case in self.cases)
-        is_proven = self.fresh.passed > 0 and not self.fresh.unknown
-        if p_by_fresh(self.fresh) is None and fatal_rules and self.has_small_table and not (fails or is_proven):
-            return P_FRESH_DOUBTFUL
-        return p_by_fresh(self.fresh)
 
 
 class ExaminationReply(Struct, frozen=True, kw_only=True):

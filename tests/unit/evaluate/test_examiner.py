@@ -10,7 +10,7 @@ import pytest
 from codezero.config import RewardConfig
 from codezero.evaluate import examine as examine_module
 from codezero.evaluate import examiner as examiner_module
-from codezero.evaluate.evaluator import P_FAILED, P_PASSED
+from codezero.evaluate.examination import P_FAILED, P_PASSED
 from codezero.types import CaseOutcome, CaseResult, Outcome, Refusal, RoundId, SwarmRound
 from codezero.workers import Cause, Death, Workers
 from tests.builders import group, rollout, task

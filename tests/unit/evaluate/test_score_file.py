@@ -11,7 +11,7 @@ from codezero.cli import main
 from codezero.config.load import load_config
 from codezero.errors import CommandError, StateError
 from codezero.evaluate.build import evaluator_alone
-from codezero.evaluate.evaluator import P_FAILED, P_PASSED
+from codezero.evaluate.examination import P_FAILED, P_PASSED
 from codezero.evaluate.judge import Opinion
 from codezero.evaluate.score_file import read_line, score_file, score_lines
 from codezero.runtime import results

@@ -9,8 +9,15 @@ import pytest
 
 from codezero.config import EvaluatorConfig, RewardConfig
 from codezero.evaluate.copies import program_of
-from codezero.evaluate.evaluator import P_FAILED, P_PASSED, FrozenEvaluator, proven
-from codezero.evaluate.examination import P_FRESH_DOUBTFUL, P_FRESH_FAILED, P_FRESH_IGNORED, P_RECALLED
+from codezero.evaluate.evaluator import FrozenEvaluator, proven
+from codezero.evaluate.examination import (
+    P_FAILED,
+    P_FRESH_DOUBTFUL,
+    P_FRESH_FAILED,
+    P_FRESH_IGNORED,
+    P_PASSED,
+    P_RECALLED,
+)
 from codezero.evaluate.examiner import Examiner, Fresh
 from codezero.evaluate.fresh.draw import FreshTests, draw
 from codezero.evaluate.fresh.results import results_of
