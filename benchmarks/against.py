@@ -46,6 +46,7 @@ from codezero.config import EvaluatorConfig, RewardConfig, RewardScale
 from codezero.evaluate.evaluator import FrozenEvaluator
 from codezero.evaluate.examiner import Examiner, Fresh
 from codezero.evaluate.judge import Opinion, Submission
+from codezero.tasks.withheld import Problem
 from codezero.train.advantage import group_advantages
 from codezero.types import FinishReason, Rollout, RolloutGroup, Task
 from codezero.workers import Workers
@@ -124,14 +125,14 @@ def contests(has_hidden: bool) -> list[Choice]:
 
 def paid(given: Sequence[Choice]) -> list[dict[str, float | None]]:
     """The reward of each class for each problem; None where it is masked."""
-    hidden = {one.task: one.more_tests for one in given}
-    fresh = Fresh(lambda task: None, EvaluatorConfig().fresh, b"against")
+    problems = {one.task: Problem(task=one.task, more_tests=one.more_tests) for one in given}
+    fresh = Fresh(EvaluatorConfig().fresh, b"against")
     groups = [[*islice(one.completions, at, at + G)] for one in given for at in range(0, len(one.completions), G)]
     tasks = [one for one in given for _ in range(0, len(one.completions), G)]
     found = {one.task: dict[str, float | None]() for one in given}
     with Workers(2) as workers:
         examiner = Examiner(
-            workers, dry_run=True, fatal_rules=True, show=True, more_tests=hidden.__getitem__, fresh=fresh
+            workers, dry_run=True, fatal_rules=True, show=True, problem_of=problems.__getitem__, fresh=fresh
         )
         evaluator = FrozenEvaluator(Indifferent(), EvaluatorConfig(), RewardConfig(), lambda *_: None, examiner)
         asked = ((_group(one, classes), False) for one, classes in zip(tasks, groups, strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from codezero.evaluate.backends.base import JudgeBackend
 from codezero.evaluate.backends.choose import choose_backend, make_outside
 from codezero.evaluate.backends.transformers import TransformersBackend
 from codezero.evaluate.evaluator import FrozenEvaluator
-from codezero.evaluate.examiner import Examiner, Fresh, ReferenceOf
+from codezero.evaluate.examiner import Examiner, Fresh
 from codezero.evaluate.judge import Judge, ModelJudge
 from codezero.llm import catalogue, store
 from codezero.llm import device as devices
@@ -25,9 +25,9 @@ from codezero.llm.llama_library import has_llama_cpp
 from codezero.llm.load import LoadedModel, load_model
 from codezero.ports import Progress
 from codezero.runtime.console import Console
+from codezero.tasks.withheld import ProblemOf, task_alone
 from codezero.train import memory
 from codezero.train.method import free_room
-from codezero.types import Task
 from codezero.workers import Workers
 from codezero.workers.pool import num_workers
 
@@ -148,13 +148,12 @@ def make_evaluator(
     progress: Progress,
     workers: Workers,
     *,
-    more_tests: Callable[[Task], str] = lambda task: "",
-    reference_of: ReferenceOf = lambda task: None,
+    problem_of: ProblemOf = task_alone,
     secret: bytes | None = None,
 ) -> FrozenEvaluator:
     """Returns the evaluator of a round with the judge `backend`; without one it executes solutions. `workers` read
-    solutions. Dry runs and execution also check the tests that `more_tests` returns for a task. `reference_of` returns
-    the reference solution for fresh tests, and `secret` is a part of their seed, random by default.
+    solutions. `problem_of` returns the hidden tests of a task, which dry runs and execution also check, and the
+    reference solution for fresh tests. `secret` is a part of the seed of these, random by default.
 
     Raises EvaluatorError: this machine has no sandbox to execute in.
     """
@@ -165,8 +164,8 @@ def make_evaluator(
         dry_run=dry_run,
         fatal_rules=settings.fatal_rules,
         show=backend is not None,
-        more_tests=more_tests,
-        fresh=Fresh(reference_of, settings.fresh, secret or secrets.token_bytes(16)) if settings.fresh else None,
+        problem_of=problem_of,
+        fresh=Fresh(settings.fresh, secret or secrets.token_bytes(16)) if settings.fresh else None,
         environments=config.tasks.environments,
     )
     judge: Judge
@@ -174,7 +173,7 @@ def make_evaluator(
         # Imported only here: a node whose user has not set this backend must be unable to run what models wrote.
         from codezero.evaluate.execution import ExecutionJudge
 
-        judge = executing = ExecutionJudge(settings, workers, more_tests=more_tests)
+        judge = executing = ExecutionJudge(settings, workers, problem_of)
         logger.warning(executing.warning())
     else:
         judge = ModelJudge(backend, settings)
@@ -200,7 +199,7 @@ def start_workers(config: NodeConfig) -> Workers:
 
 @contextmanager
 def evaluator_alone(
-    config: NodeConfig, console: Console, reference_of: ReferenceOf = lambda task: None
+    config: NodeConfig, console: Console, problem_of: ProblemOf = task_alone
 ) -> Iterator[FrozenEvaluator]:
     """Yields a round's evaluator without a node, with workers of its own. The configuration's seed takes the place of
     a node's secret, so that fresh tests are the same in each run.
@@ -210,7 +209,7 @@ def evaluator_alone(
     judge = judge_alone(config, console)
     with start_workers(config) as workers:
         secret = f"seed {config.seed}".encode()
-        yield make_evaluator(config, judge, lambda *_: None, workers, reference_of=reference_of, secret=secret)
+        yield make_evaluator(config, judge, lambda *_: None, workers, problem_of=problem_of, secret=secret)
 
 
 def judge_alone(config: NodeConfig, console: Console) -> JudgeBackend | None:

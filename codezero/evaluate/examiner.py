@@ -11,20 +11,18 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from itertools import islice
 
 from codezero.evaluate.examination import EXAMINE, Attempt, ExaminationReply, Examine, Examined
+from codezero.tasks.withheld import ProblemOf, task_alone
 from codezero.types import Refusal, RolloutGroup, Task
 from codezero.workers import Cause, Death, Workers
 
 logger = logging.getLogger(__name__)
 
-ReferenceOf = Callable[[Task], str | None]
-"""A function that finds the source of a solution of a task, or None. The source is untrusted, and not part of the
-task."""
 MAX_KILLS = 2
 """The most workers that the groups of one author may end in a round, since each costs the start of a process, and the
 most of its groups examined at a time. The author's other groups are not read."""
@@ -48,9 +46,8 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class Fresh:
-    """The source of fresh tests."""
+    """The settings of fresh tests."""
 
-    reference_of: ReferenceOf
     count: int
     """The most fresh tests of a task."""
     secret: bytes
@@ -89,14 +86,14 @@ class Examiner:
         dry_run: bool,
         fatal_rules: bool,
         show: bool,
-        more_tests: Callable[[Task], str] = lambda task: "",
+        problem_of: ProblemOf = task_alone,
         fresh: Fresh | None = None,
         environments: Mapping[str, str] | None = None,
     ) -> None:
-        """`dry_run`, `fatal_rules` and `show` are as in `Examine`; `more_tests` returns tests of a task beside its own.
-        Without `fresh` no fresh tests are drawn. `environments` has the modules of environments by name."""
+        """`dry_run`, `fatal_rules` and `show` are as in `Examine`; `problem_of` returns the reference and hidden tests
+        of a task. Without `fresh` no fresh tests are drawn. `environments` has the modules of environments by name."""
         self._workers, self.dry_run, self._fatal_rules, self._show = workers, dry_run, fatal_rules, show
-        self._more_tests, self._fresh, self._environments = more_tests, fresh, {"": "", **(environments or {})}
+        self._problem_of, self._fresh, self._environments = problem_of, fresh, {"": "", **(environments or {})}
         self._killers: deque[bytes] = deque(maxlen=MAX_KILLERS)
 
     def examine(
@@ -124,7 +121,7 @@ class Examiner:
         """Returns the reference of a task, None if there is none or it has ended a worker, and the random seed."""
         if self._fresh is None or not self.dry_run:
             return None, b""
-        found = self._fresh.reference_of(task)
+        found = self._problem_of(task).reference
         reference = None if found is None else _sendable(found)
         if reference is not None and _text_digest(reference) in self._killers:
             reference = None
@@ -218,7 +215,7 @@ class Examiner:
             fatal_rules=self._fatal_rules,
             show=self._show,
             share=one.share,
-            more_tests=self._more_tests(task),
+            more_tests=self._problem_of(task).more_tests,
             reference=reference,
             num_fresh=self._fresh.count if self._fresh is not None else 0,
             seed=one.seed,

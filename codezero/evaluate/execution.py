@@ -5,14 +5,15 @@ The only module of a round that runs code. It is imported only if `evaluator.bac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from codezero.config import EvaluatorConfig
 from codezero.errors import EvaluatorError, SandboxError
 from codezero.evaluate.judge import Opinion, Submission
 from codezero.sandbox.run import isolation, run_many
 from codezero.tasks.testcases import read_tests
-from codezero.types import CaseOutcome, CaseResult, Task
+from codezero.tasks.withheld import ProblemOf, task_alone
+from codezero.types import CaseOutcome, CaseResult
 from codezero.workers import Workers
 
 
@@ -23,13 +24,13 @@ class ExecutionJudge:
         self,
         config: EvaluatorConfig,
         workers: Workers,
-        more_tests: Callable[[Task], str] = lambda task: "",
+        problem_of: ProblemOf = task_alone,
     ) -> None:
-        """`workers` parse tests; `more_tests` returns tests of a task beside its own.
+        """`workers` parse tests; `problem_of` returns the hidden tests of a task.
 
         Raises EvaluatorError: this machine has no sandbox at all.
         """
-        self._config, self._workers, self._more_tests = config, workers, more_tests
+        self._config, self._workers, self._problem_of = config, workers, problem_of
         try:
             self._isolation = isolation()
         except SandboxError as error:
@@ -54,7 +55,7 @@ class ExecutionJudge:
         """Returns opinions in the order of `solutions`, from one sandbox per core at a time. It does not check whether
         the code may run: see `permit`. Raises EvaluatorError: the sandbox fails."""
         tasks = [solution.task for solution in solutions]
-        suites = [read_tests(self._workers, task.tests + self._more_tests(task)) for task in tasks]
+        suites = [read_tests(self._workers, task.tests + self._problem_of(task).more_tests) for task in tasks]
         codes = [solution.code for solution in solutions]
         try:
             found = list(run_many(zip(codes, suites, strict=True)))

@@ -15,15 +15,15 @@ from typing import Any
 
 from codezero.errors import CommandError
 from codezero.evaluate.evaluator import FrozenEvaluator
-from codezero.evaluate.examiner import ReferenceOf
 from codezero.runtime.console import Console
 from codezero.runtime.results import Results
+from codezero.tasks.withheld import Problem, ProblemOf
 from codezero.types import FinishReason, Outcome, Rollout, RolloutGroup, ScoredGroup, Task, TaskOrigin
 
 MAX_GROUP = 64
 """The most solutions judged as one group; longer runs of one problem are split."""
 
-MakeEvaluator = Callable[[ReferenceOf], AbstractContextManager[FrozenEvaluator]]
+MakeEvaluator = Callable[[ProblemOf], AbstractContextManager[FrozenEvaluator]]
 References = dict[Task, str]
 ScoreGroups = Callable[[Iterable[tuple[RolloutGroup, bool]]], Iterator[ScoredGroup]]
 
@@ -71,7 +71,7 @@ def score_file(
         lines.seek(0)
         if len(results.rows) < total:
             references: References = {}
-            with make_evaluator(references.get) as evaluator:
+            with make_evaluator(lambda task: Problem(task=task, reference=references.get(task))) as evaluator:
                 console.line(f"{len(results.rows)} of {total} lines are scored")
                 for scored in score_lines(lines, evaluator.score_groups, references, done=len(results.rows)):
                     results.append([scored])

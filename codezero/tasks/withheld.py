@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from codezero.prompts import solver as prompt
@@ -23,6 +23,15 @@ class Problem:
     """Source of a solution that the dataset gives as right; untrusted, not executed here."""
     more_tests: str = ""
     """Tests beside those of the task, in the same form."""
+
+
+ProblemOf = Callable[[Task], Problem]
+"""A function that returns a task with all that is known of it."""
+
+
+def task_alone(task: Task) -> Problem:
+    """Returns a task of which nothing else is known."""
+    return Problem(task=task)
 
 
 class Withheld:
@@ -52,21 +61,8 @@ class Withheld:
 
     def problem(self, task: Task) -> Problem:
         """Returns the task with all that is known of it."""
-        return self._find(task) or Problem(task=task)
-
-    def reference_of(self, task: Task) -> str | None:
-        """Returns the source of a right solution; None if none is stored."""
-        found = self._find(task)
-        return found.reference if found else None
-
-    def more_tests(self, task: Task) -> str:
-        """Returns tests that follow those of the task; empty if none are stored."""
-        found = self._find(task)
-        return found.more_tests if found else ""
-
-    def _find(self, task: Task) -> Problem | None:
         name = id_of(task)
-        return self._kept.get(name) or self._drawn.get(name)
+        return self._kept.get(name) or self._drawn.get(name) or Problem(task=task)
 
 
 def id_of(task: Task) -> str:

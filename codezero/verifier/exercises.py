@@ -93,7 +93,7 @@ class Problems:
 
     def _usable(self, task: Task) -> Practised | str:
         """Returns the problem, or the reason why cases cannot be written for it."""
-        reference = self._tasks.withheld.reference_of(task)
+        reference = self._tasks.withheld.problem(task).reference
         if reference is None:
             return "no_reference"
         tried = ask_to_try(self._workers, replace(task, question=prompt.with_tests("", task.tests)), (), (reference,))

@@ -81,7 +81,7 @@ class VerifierNode:
         )
         solver_weights = partial(build.solver_weights, config, model)
         examiner = Examiner(
-            workers, dry_run=True, fatal_rules=True, show=False, more_tests=self._tasks.withheld.more_tests
+            workers, dry_run=True, fatal_rules=True, show=False, problem_of=self._tasks.withheld.problem
         )
         candidates = CandidateSolver(self._solver, examiner, solver_weights)
         self._learning_solver = None

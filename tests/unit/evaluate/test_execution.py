@@ -4,6 +4,7 @@ from codezero.config import Backend, EvaluatorConfig
 from codezero.errors import EvaluatorError, SandboxError
 from codezero.evaluate import execution
 from codezero.evaluate.execution import ExecutionJudge, opinion
+from codezero.tasks.withheld import Problem
 from codezero.types import CaseOutcome, CaseResult
 from tests.builders import task
 from tests.strangers import submission
@@ -26,7 +27,7 @@ def test_solutions_are_judged_by_what_their_tests_come_to(judge):
 
 def test_tests_that_only_this_node_knows_are_run_too(workers):
     settings = EvaluatorConfig(backend=Backend.execution)
-    judge = ExecutionJudge(settings, workers, more_tests=lambda _: "Input:\n200 1\nOutput:\n201\n")
+    judge = ExecutionJudge(settings, workers, lambda one: Problem(task=one, more_tests="Input:\n200 1\nOutput:\n201\n"))
     sums = task(tests="Input:\n1 2\nOutput:\n3\n")
     codes = ["print(sum(map(int, input().split())))", "a, b = map(int, input().split())\nprint((a + b) % 200)"]
     found = judge.judge([submission(sums, code) for code in codes])

@@ -211,7 +211,7 @@ def test_a_stopped_run_goes_on_within_a_group_and_keeps_its_lines(tmp_path):
     source.write_text("".join(line(id=n, group="ab"[n > 2], solution=str(n)) + "\n" for n in range(6)))
     scorer = Scorer()
 
-    def make(reference_of):
+    def make(problem_of):
         return nullcontext(SimpleNamespace(score_groups=scorer))
 
     assert score_file(str(source), str(target), ["x=1"], make, Console()) == (6, 0)

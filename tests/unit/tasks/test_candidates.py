@@ -158,7 +158,7 @@ def test_a_streams_tasks_keep_their_references_over_a_restart_and_while_others_a
     resumed.load_state_dict(json.loads(json.dumps(first.state_dict())))
     for _ in range(200):
         tasks = resumed.draw(2)
-        assert all(withheld.reference_of(task) for task in tasks)
+        assert all(withheld.problem(task).reference for task in tasks)
         resumed.note([group(task, 2) for task in tasks])
 
 

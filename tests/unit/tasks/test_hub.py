@@ -134,7 +134,7 @@ print(json.dumps({
     "drawn are listed": all(any(id_of(task) in one for one in lists) for task in expected),
     "stays": whole.state_dict() == position,
     "listed again": len(again) > len(lists),
-    "kept": sorted({whole.withheld.more_tests(task) for task in expected}),
+    "kept": sorted({whole.withheld.problem(task).more_tests for task in expected}),
     "exact": resumed.draw(19) == expected[11:],
     "questions": [task.question.splitlines()[0] for task in expected],
     "position": whole.state_dict()["sources"],

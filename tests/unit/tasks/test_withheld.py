@@ -57,21 +57,21 @@ def drawn(sources):
 def test_references_of_files_and_of_all_built_in_problems_are_at_hand(sources):
     withheld = sources.withheld
     for one in drawn(sources):
-        assert SECRET in withheld.reference_of(one)
-    assert all(withheld.reference_of(one.task) == one.reference for one in load_problems())
+        assert SECRET in withheld.problem(one).reference
+    assert all(withheld.problem(one.task).reference == one.reference for one in load_problems())
 
 
 def test_of_what_is_not_known_nothing_is_at_hand(sources):
     for unknown in (task("What is it?"), proposed_task(proposal("f")), replace(mbpp_task(MBPP_ROW), tests="assert 1")):
-        assert sources.withheld.reference_of(unknown) is None
-        assert sources.withheld.more_tests(unknown) == ""
+        assert sources.withheld.problem(unknown).reference is None
+        assert sources.withheld.problem(unknown).more_tests == ""
 
 
 @pytest.mark.parametrize("show_all", [True, False], ids=["all tests", "few tests"])
 def test_the_task_of_a_peer_is_found_whatever_it_shows(sources, show_all):
     theirs = mbpp_task(MBPP_ROW, show_all)
     found = from_wires(group(origin=theirs.origin, question=theirs.question, tests=theirs.tests))
-    assert [sources.withheld.reference_of(one.task) for one in found] == [MBPP_ROW["code"]] * 2
+    assert [sources.withheld.problem(one.task).reference for one in found] == [MBPP_ROW["code"]] * 2
 
 
 def from_wires(sent):
@@ -87,7 +87,7 @@ def test_neither_wire_and_no_prompt_has_a_reference_or_a_hidden_test(sources):
     tasks = drawn(sources)
     assert {one.origin.value for one in tasks} == {"mbpp", "code_contests"}
     for one in tasks:
-        assert HIDDEN in sources.withheld.more_tests(one) or one.origin.value == "mbpp"
+        assert HIDDEN in sources.withheld.problem(one).more_tests or one.origin.value == "mbpp"
         sent = group(origin=one.origin, question=one.question, tests=one.tests)
         told = [
             zstandard.decompress(wire.pack_groups([sent])),
@@ -128,7 +128,7 @@ def test_a_program_that_only_passes_what_it_is_shown_has_failed_and_the_judge_se
         backend,
         lambda *_: None,
         Reader(),
-        more_tests=sources.withheld.more_tests,
+        problem_of=sources.withheld.problem,
     )
     texts = [f"```python\n{code}\n```" for code in (right, FORGED, UNDECIDED)]
     one = group_of([rollout(text=text) for text in texts], of=contest)
@@ -147,7 +147,7 @@ def test_faithful_keeps_nothing_of_contests_and_draws_what_it_drew(tmp_path):
     sources = make_task_source(replace(faithful, code_contests=DatasetConfig(weight=1.0, path=path)), seed=0)
     tasks = sources.draw(2)
     assert len({one.task_id for one in tasks}) == 2
-    assert [sources.withheld.more_tests(one) for one in tasks] == ["", ""]
+    assert [sources.withheld.problem(one).more_tests for one in tasks] == ["", ""]
 
 
 def test_of_a_stream_what_was_drawn_is_known(monkeypatch):
@@ -161,9 +161,9 @@ def test_of_a_stream_what_was_drawn_is_known(monkeypatch):
     monkeypatch.setattr(build, "open_dataset", open_dataset)
     streamed = TasksConfig(mbpp=DatasetConfig(weight=1.0), builtin=BuiltinConfig(weight=0.0))
     sources = make_task_source(streamed, seed=0)
-    assert sources.withheld.reference_of(mbpp_task(MBPP_ROW)) is None
+    assert sources.withheld.problem(mbpp_task(MBPP_ROW)).reference is None
     (one,) = sources.draw(1)
-    assert sources.withheld.reference_of(one) == MBPP_ROW["code"]
+    assert sources.withheld.problem(one).reference == MBPP_ROW["code"]
     contests = replace(streamed, mbpp=DatasetConfig(), code_contests=DatasetConfig(weight=1.0))
     for hidden in (True, False):
         make_task_source(replace(contests, hidden_tests=hidden), seed=0)
@@ -176,9 +176,9 @@ def test_of_problems_drawn_from_streams_the_latest_are_kept():
     many = [task(f"question {number}") for number in range(MAX_DRAWN + 1)]
     for one in many:
         withheld.keep_drawn(Problem(task=one, reference="pass"))
-    assert withheld.reference_of(many[0]) is None
-    assert withheld.reference_of(many[1]) == "pass"
+    assert withheld.problem(many[0]).reference is None
+    assert withheld.problem(many[1]).reference == "pass"
     withheld.keep_drawn(Problem(task=many[1], reference="again"))
     withheld.keep_drawn(Problem(task=many[0], reference="pass"))
-    assert withheld.reference_of(many[1]) == "again"
-    assert withheld.reference_of(many[2]) is None
+    assert withheld.problem(many[1]).reference == "again"
+    assert withheld.problem(many[2]).reference is None

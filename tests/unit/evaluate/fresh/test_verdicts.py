@@ -23,6 +23,7 @@ from codezero.evaluate.fresh.draw import FreshTests, draw
 from codezero.evaluate.fresh.results import results_of
 from codezero.evaluate.score_file import score_lines
 from codezero.tasks.testcases import parse_tests
+from codezero.tasks.withheld import Problem
 from codezero.types import FreshCases, Outcome, RoundId, SwarmRound
 from codezero.workers import Cause, Death
 from tests.builders import group, rollout, task
@@ -71,8 +72,14 @@ def attempts(*codes, tests=TESTS, **changes):
 
 
 def evaluator(reference_of, workers=None, judge=None, secret=b"secret", count=5, fatal_rules=False, dry_run=True):
-    fresh = Fresh(reference_of=reference_of, count=count, secret=secret)
-    examiner = Examiner(workers or Reader(), dry_run=dry_run, fatal_rules=fatal_rules, show=True, fresh=fresh)
+    examiner = Examiner(
+        workers or Reader(),
+        dry_run=dry_run,
+        fatal_rules=fatal_rules,
+        show=True,
+        problem_of=lambda task: Problem(task=task, reference=reference_of(task)),
+        fresh=Fresh(count=count, secret=secret),
+    )
     return FrozenEvaluator(
         judge or ScriptedJudge({}), EvaluatorConfig(fatal_rules=fatal_rules), RewardConfig(), lambda *_: None, examiner
     )
