@@ -78,9 +78,6 @@ class Indifferent:
     def judge(self, solutions: Sequence[Submission]) -> list[Opinion]:
         return [Opinion(p_correct=0.5)] * len(solutions)
 
-    def permit(self, external: bool) -> None:
-        pass
-
 
 def choices(path: Path) -> list[Choice]:
     """The problems of which `benchmarks.settled` found `WRONG` mutants that fail, without the mutants that pass."""

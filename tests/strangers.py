@@ -42,9 +42,6 @@ def scored(evaluator, group, external=False):
 
 
 class _Catcher:
-    def permit(self, external):
-        pass
-
     def judge(self, solutions):
         self.caught = solutions
         return [Opinion(p_correct=0.5)] * len(solutions)

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from codezero.config import EvaluatorConfig, RewardConfig
-from codezero.evaluate.asking import OpenGroup, ask
 from codezero.evaluate.examination import (
     P_FAILED,
     P_FRESH_DOUBTFUL,
@@ -18,7 +17,7 @@ from codezero.evaluate.examination import (
     fingerprint,
 )
 from codezero.evaluate.examiner import LOOK_AHEAD, Examiner, Findings
-from codezero.evaluate.judge import Judge, Opinion, Submission
+from codezero.evaluate.judge import Judge, Opinion, Submission, ask
 from codezero.evaluate.reward import reward
 from codezero.ports import Progress
 from codezero.prompts import solver as prompt
@@ -55,10 +54,9 @@ class _Read:
     """The attempts that nothing but the judge decides."""
 
     @property
-    def asked(self) -> OpenGroup:
-        """The questions for the judge; none about a refused group."""
-        submissions = () if self.findings.refused else tuple(self.open_ones.values())
-        return OpenGroup(self.group.task.task_id, self.external, submissions)
+    def asked(self) -> tuple[Submission, ...]:
+        """The solutions that the judge is asked about; none of a refused group."""
+        return () if self.findings.refused else tuple(self.open_ones.values())
 
 
 class FrozenEvaluator:
@@ -117,7 +115,7 @@ class FrozenEvaluator:
         waiting: list[_Read] = []
         groups_left, bytes_left = self._num_external, self._num_external * SHOWN_BYTES
         for group, external, findings in self._examiner.examine(given, peers_share, round_number):
-            open_ones = self._open(group.task, findings)
+            open_ones = self._open(group.task, external, findings)
             if external and open_ones:
                 num_bytes = _num_bytes(open_ones.values())
                 if groups_left > 0 and num_bytes <= bytes_left:
@@ -125,7 +123,7 @@ class FrozenEvaluator:
                 else:
                     findings = replace(findings, refused=Refusal.UNASKED)
             waiting.append(_Read(group, external, findings, open_ones))
-            num_open = sum(len(one.asked.submissions) for one in waiting)
+            num_open = sum(len(one.asked) for one in waiting)
             if not 0 < num_open < self._at_once or len(waiting) == LOOK_AHEAD:
                 yield from self._judged(waiting)
                 waiting = []
@@ -137,10 +135,10 @@ class FrozenEvaluator:
         for one, told in zip(groups, opinions, strict=True):
             yield self._scored(one, told)
 
-    def _open(self, task: Task, findings: Findings) -> dict[Attempt, Submission]:
+    def _open(self, task: Task, external: bool, findings: Findings) -> dict[Attempt, Submission]:
         """Returns a submission to the judge for each attempt that nothing else decides."""
         return {
-            attempt: _submission(task, attempt, examined, findings)
+            attempt: _submission(task, external, attempt, examined, findings)
             for attempt, examined in findings.attempts.items()
             if isinstance(examined, Examined)
             and examined.settled(self._config.fatal_rules) is None
@@ -249,14 +247,14 @@ def _num_bytes(submissions: Collection[Submission]) -> int:
     return sum(len(text.encode("utf-8", "replace")) for text in texts)
 
 
-def _submission(task: Task, attempt: Attempt, examined: Examined, findings: Findings) -> Submission:
+def _submission(task: Task, external: bool, attempt: Attempt, examined: Examined, findings: Findings) -> Submission:
     """Returns an attempt with the texts that the judge sees; the original ones if they could not be made."""
     shown = Shown(question=task.question, tests=task.tests, code=attempt.code)
     if examined.shown is not None:
         shown = Shown(question=findings.question, tests=findings.tests, code=examined.shown)
     num_passed = sum(case.outcome is CaseOutcome.PASS for case in examined.cases)
     passed = num_passed / max(len(examined.cases), 1)
-    return Submission(task=task, code=attempt.code, shown=shown, passed=passed)
+    return Submission(task=task, code=attempt.code, shown=shown, external=external, passed=passed)
 
 
 def _of_death(death: Death) -> Verdict:

@@ -44,16 +44,13 @@ class ExecutionJudge:
             "evaluator.backend=auto runs nothing"
         )
 
-    def permit(self, external: bool) -> None:
-        """Raises EvaluatorError: the code comes from another node, and running such code is not allowed."""
-        if external and not self._config.execute_external:
+    def judge(self, solutions: Sequence[Submission]) -> list[Opinion]:
+        """Returns opinions in the order of `solutions`, from one sandbox per core at a time. Raises EvaluatorError:
+        the sandbox fails, or some code comes from another node, and running such code is not allowed."""
+        if any(solution.external for solution in solutions) and not self._config.execute_external:
             raise EvaluatorError(
                 "code of other nodes is not run: set evaluator.execute_external=true if you want this machine to run it"
             )
-
-    def judge(self, solutions: Sequence[Submission]) -> list[Opinion]:
-        """Returns opinions in the order of `solutions`, from one sandbox per core at a time. It does not check whether
-        the code may run: see `permit`. Raises EvaluatorError: the sandbox fails."""
         tasks = [solution.task for solution in solutions]
         suites = [read_tests(self._workers, task.tests + self._problem_of(task).more_tests) for task in tasks]
         codes = [solution.code for solution in solutions]

@@ -1,10 +1,12 @@
-"""The frozen model as judge: asks it about a solution, and reads its answer."""
+"""The frozen model as judge: asks it about solutions, and reads its answers."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Protocol
 
 from codezero.config import EvaluatorConfig, VerdictMode
@@ -15,6 +17,8 @@ from codezero.evaluate.examination import Shown
 from codezero.prompts import evaluator as prompt
 from codezero.types import Task
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
@@ -24,6 +28,8 @@ class Submission:
     code: str
     shown: Shown
     """Question, tests and code as a model sees them."""
+    external: bool = False
+    """True if the solution is another node's."""
     passed: float = 0.0
     """The share of its tests that its dry run passed before it stopped, in 0..1; 0 without a dry run."""
 
@@ -43,10 +49,6 @@ _Read = Callable[[float], Opinion]
 class Judge(Protocol):
     def judge(self, solutions: Sequence[Submission]) -> list[Opinion]:
         """Returns an opinion on each solution, in order. Raises EvaluatorError: the judge fails."""
-        ...
-
-    def permit(self, external: bool) -> None:
-        """Raises EvaluatorError: the code is another node's (`external`), which this judge may not be given."""
         ...
 
 
@@ -79,9 +81,6 @@ class ModelJudge:
         read = dict(zip(distinct, by[self.verdict](chats), strict=True))
         return [read[solution.shown](solution.passed) for solution in solutions]
 
-    def permit(self, external: bool) -> None:
-        """Does nothing: the model may read any node's code."""
-
     def _by_likelihood(self, chats: Sequence[Chat]) -> list[_Read]:
         assert isinstance(self._backend, Reviewer)
         found = self._backend.review(chats)
@@ -105,6 +104,26 @@ class ModelJudge:
 
     def _none(self, passed: float) -> Opinion:
         return Opinion(p_correct=None, reply=f"longer than {self._backend.name} takes, or answered otherwise")
+
+
+def ask(judge: Judge, groups: Sequence[Sequence[Submission]]) -> list[list[Opinion]]:
+    """Returns the judge's opinions by group, each of which has the solutions to one task. If it fails over several groups,
+    it is asked about each of them alone, so that a group which it cannot take costs no other its opinions."""
+    asked = [one for one in groups if one]
+    try:
+        submissions = [submission for one in asked for submission in one]
+        found = iter(judge.judge(submissions) if submissions else ())
+    except EvaluatorError as error:
+        if len(asked) > 1:
+            return [opinions for one in groups for opinions in ask(judge, [one])]
+        logger.warning(
+            "attempts at task %s stay without a verdict: %s. They are not trained on, and the node continues; "
+            "if it happens in every round, check that the judge runs (evaluator.*)",
+            asked[0][0].task.task_id,
+            error,
+        )
+        return [[Opinion(p_correct=None, reply=str(error))] * len(one) for one in groups]
+    return [list(islice(found, len(one))) for one in groups]
 
 
 def choose_verdict(backend: JudgeBackend, wanted: VerdictMode) -> VerdictMode:

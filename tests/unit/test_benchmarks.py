@@ -285,9 +285,6 @@ class Sure:
     def __init__(self, known, p_known, p_rest):
         self.known, self.p_known, self.p_rest = known, p_known, p_rest
 
-    def permit(self, external):
-        pass
-
     def judge(self, solutions):
         return [Opinion(p_correct=self.p_known if one.code == self.known else self.p_rest) for one in solutions]
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from codezero.config import Backend, EvaluatorConfig
@@ -54,10 +56,12 @@ def test_tests_that_cannot_be_read_give_no_verdict(judge):
 
 
 def test_code_of_others_is_run_only_when_that_is_set(judge):
-    judge().permit(external=False)
-    judge(execute_external=True).permit(external=True)
+    own = submission(task(), "def f(x): return x + 1")
+    theirs = replace(own, external=True)
+    assert len(judge().judge([own])) == 1
+    assert len(judge(execute_external=True).judge([own, theirs])) == 2
     with pytest.raises(EvaluatorError, match=r"set evaluator\.execute_external=true"):
-        judge().permit(external=True)
+        judge().judge([own, theirs])
 
 
 def test_the_warning_says_what_is_run_and_behind_what(judge):

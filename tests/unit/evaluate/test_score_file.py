@@ -254,9 +254,6 @@ def test_an_interrupted_command_says_so_and_goes_on(tmp_path, capsys):
 class Sure:
     """A judge of whatever reading a solution leaves open."""
 
-    def permit(self, external):
-        pass
-
     def judge(self, submissions):
         return [Opinion(p_correct=0.95)] * len(submissions)
 
