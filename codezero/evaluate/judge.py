@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from typing import Protocol
 
@@ -42,10 +41,6 @@ class Opinion:
     reply: str = ""
 
 
-_Read = Callable[[float], Opinion]
-"""Returns an opinion for a value of `Submission.passed`, in which solutions that look the same may differ."""
-
-
 class Judge(Protocol):
     def judge(self, solutions: Sequence[Submission]) -> list[Opinion]:
         """Returns an opinion on each solution, in order. Raises EvaluatorError: the judge fails."""
@@ -73,42 +68,37 @@ class ModelJudge:
         messages = prompt.json_messages if self.verdict is VerdictMode.generate else prompt.review_messages
         distinct = list(dict.fromkeys(solution.shown for solution in solutions))
         chats = [messages(one.question, one.tests, one.code) for one in distinct]
-        by = {
-            VerdictMode.likelihood: self._by_likelihood,
-            VerdictMode.logit: self._by_logit,
-            VerdictMode.generate: self._by_writing,
-        }
-        read = dict(zip(distinct, by[self.verdict](chats), strict=True))
-        return [read[solution.shown](solution.passed) for solution in solutions]
+        answers = dict(zip(distinct, self._ask(chats), strict=True))
+        return [self._opinion(answers[solution.shown], solution.passed) for solution in solutions]
 
-    def _by_likelihood(self, chats: Sequence[Chat]) -> list[_Read]:
-        assert isinstance(self._backend, Reviewer)
-        found = self._backend.review(chats)
-        return [self._none if one is None else partial(self._of_review, one) for one in found]
+    def _ask(self, chats: Sequence[Chat]) -> Sequence[Review | tuple[float, float] | str | None]:
+        """Returns the backend's answer to each chat, of the kind that the verdict is made of."""
+        if self.verdict is VerdictMode.likelihood:
+            assert isinstance(self._backend, Reviewer)
+            return self._backend.review(chats)
+        if self.verdict is VerdictMode.logit:
+            return self._backend.choose(chats)
+        return self._backend.write(chats, self._config.max_new_tokens)
 
-    def _of_review(self, review: Review, passed: float) -> Opinion:
-        found = features_of(review, passed)
-        reply = f"log p {found['total']:.1f}, {found['mean']:.2f} a token; Yes/No {found['margin']:+.2f}"
-        return _of_probability(self._calibration.by_likelihood(found), reply)
-
-    def _by_logit(self, chats: Sequence[Chat]) -> list[_Read]:
-        answers = self._backend.choose(chats)
-        return [self._none if answer is None else partial(self._of_choice, *answer) for answer in answers]
-
-    def _of_choice(self, yes: float, no: float, passed: float) -> Opinion:
-        return _of_probability(self._calibration.by_logit(yes, no, passed), f"P(Yes)={yes:.3f}")
-
-    def _by_writing(self, chats: Sequence[Chat]) -> list[_Read]:
-        replies = self._backend.write(chats, self._config.max_new_tokens)
-        return [self._none if reply is None else partial(_of_reply, reply) for reply in replies]
-
-    def _none(self, passed: float) -> Opinion:
-        return Opinion(p_correct=None, reply=f"longer than {self._backend.name} takes, or answered otherwise")
+    def _opinion(self, answer: Review | tuple[float, float] | str | None, passed: float) -> Opinion:
+        """Returns the opinion of a solution by the backend's answer and `Submission.passed`."""
+        match answer:
+            case None:
+                return Opinion(p_correct=None, reply=f"longer than {self._backend.name} takes, or answered otherwise")
+            case Review():
+                found = features_of(answer, passed)
+                reply = f"log p {found['total']:.1f}, {found['mean']:.2f} a token; Yes/No {found['margin']:+.2f}"
+                return _of_probability(self._calibration.by_likelihood(found), reply)
+            case str():
+                verdict = prompt.parse_json(answer)
+                return Opinion(p_correct=None if verdict is None else float(verdict), reply=answer)
+            case yes, no:
+                return _of_probability(self._calibration.by_logit(yes, no, passed), f"P(Yes)={yes:.3f}")
 
 
 def ask(judge: Judge, groups: Sequence[Sequence[Submission]]) -> list[list[Opinion]]:
-    """Returns the judge's opinions by group, each of which has the solutions to one task. If it fails over several groups,
-    it is asked about each of them alone, so that a group which it cannot take costs no other its opinions."""
+    """Returns the judge's opinions by group, each of which has the solutions to one task. If it fails over several
+    groups, it is asked about each of them alone, so that a group which it cannot take costs no other its opinions."""
     asked = [one for one in groups if one]
     try:
         submissions = [submission for one in asked for submission in one]
@@ -145,8 +135,3 @@ def features_of(review: Review, passed: float) -> dict[str, float]:
 def _of_probability(p: float, reply: str) -> Opinion:
     # A probability that is not finite fails the comparison, so it becomes no verdict.
     return Opinion(p_correct=p if 0.0 <= p <= 1.0 else None, reply=reply)
-
-
-def _of_reply(reply: str, passed: float) -> Opinion:
-    verdict = prompt.parse_json(reply)
-    return Opinion(p_correct=None if verdict is None else float(verdict), reply=reply)
