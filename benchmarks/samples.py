@@ -27,7 +27,6 @@ from benchmarks.tables import markdown, share
 from codezero.config import EvaluatorConfig
 from codezero.evaluate.copies import program_of
 from codezero.evaluate.rules.solution import asked_of
-from codezero.evaluate.shown import wanted_of
 from codezero.prompts import solver
 from codezero.tasks.testcases import parse_tests
 
@@ -37,7 +36,7 @@ KILLED = Target(figure="taken for wrong", at_most=0.01)
 def samples(known: Known, given: Mapping[str, Sequence[Sample]], name: str) -> list[str]:
     """Returns three letters for each solution to a problem, as above."""
     task, code = known[name]
-    wanted = wanted_of(asked_of(task.origin, parse_tests(task.tests)))
+    wanted = asked_of(task.origin, parse_tests(task.tests)).wanted
     distinct = {
         program_of(parsed, wanted): one for one in given[name] if (parsed := solver.parse(one.text)) is not None
     }

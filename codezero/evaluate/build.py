@@ -37,7 +37,6 @@ SMALL_JUDGE, LARGE_JUDGE = "Qwen2.5-Coder-0.5B-Instruct", "Qwen2.5-Coder-1.5B-In
 LARGE_JUDGE_MEMORY_BYTES = 24 << 30
 """The least usable memory in bytes with which evaluator.model=auto is the large judge on a CPU: that of a machine of
 32 GB."""
-LARGE_JUDGE_PARAMETERS = 1_543_714_304
 LLAMA_CPP_BYTES = 400 << 20
 """The memory of a llama.cpp process without its weights: libraries, cache, and buffers for a prompt of 6,144 tokens."""
 
@@ -47,7 +46,9 @@ def judge_that_fits(memory_bytes: int, device: torch.device, taken: int = 0) -> 
     taken if it fits beside `taken` bytes of the node's own; on a CPU only a large machine gets it."""
     if device.type == "cpu":
         return LARGE_JUDGE if memory_bytes >= LARGE_JUDGE_MEMORY_BYTES else SMALL_JUDGE
-    needed = LARGE_JUDGE_PARAMETERS * devices.choose_dtype(Dtype.auto, device).itemsize
+    large = catalogue.find(LARGE_JUDGE)
+    assert large is not None
+    needed = large.parameters * devices.choose_dtype(Dtype.auto, device).itemsize
     return LARGE_JUDGE if taken + needed <= memory_bytes else SMALL_JUDGE
 
 

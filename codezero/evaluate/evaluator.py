@@ -29,7 +29,6 @@ from codezero.types import (
     ScoredGroup,
     SwarmRound,
     Task,
-    TaskOrigin,
     Verdict,
 )
 from codezero.workers import Death
@@ -142,14 +141,14 @@ class FrozenEvaluator:
             for attempt, examined in findings.attempts.items()
             if isinstance(examined, Examined)
             and examined.settled(self._config.fatal_rules) is None
-            and self._can_be_judged(task, examined)
+            and self._can_be_judged(examined)
         }
 
-    def _can_be_judged(self, task: Task, examined: Examined) -> bool:
+    def _can_be_judged(self, examined: Examined) -> bool:
         """Returns True if the judge can tell anything. It was fitted on functions; of 16 contest programs that a dry
-        run had left open it told right from wrong no better than chance (AUC 0.53). A peer may claim any origin, so
-        the form of the tests counts as well."""
-        return not (self._mask and (task.origin is TaskOrigin.CODE_CONTESTS or examined.is_program))
+        run had left open it told right from wrong no better than chance (AUC 0.53). The form of the tests decides
+        what is a program, since a peer may claim any origin."""
+        return not (self._mask and examined.is_program)
 
     def _scored(self, one: _Read, opinions: Sequence[Opinion]) -> ScoredGroup:
         group, findings, refused = one.group, one.findings, one.findings.refused
@@ -178,7 +177,7 @@ class FrozenEvaluator:
         """Returns the verdict on each distinct attempt of a group. `opinions` are those that the judge was asked for,
         in the order of the open attempts."""
         found = {
-            attempt: _of_death(examined) if isinstance(examined, Death) else self._verdict(one.group.task, examined)
+            attempt: _of_death(examined) if isinstance(examined, Death) else self._verdict(examined)
             for attempt, examined in one.findings.attempts.items()
         }
         if one.findings.refused:
@@ -199,7 +198,7 @@ class FrozenEvaluator:
         low, high = P_UNSURE
         return Outcome.UNSURE if self._mask and low < p < high else Outcome.JUDGED, p
 
-    def _verdict(self, task: Task, examined: Examined) -> Verdict:
+    def _verdict(self, examined: Examined) -> Verdict:
         """Returns the verdict without the judge; its outcome is unavailable if only the judge can decide."""
         verdict = Verdict(
             outcome=Outcome.UNAVAILABLE,
@@ -210,7 +209,7 @@ class FrozenEvaluator:
         )
         p = examined.probability(self._config.fatal_rules)
         if p is None:
-            if self._can_be_judged(task, examined):
+            if self._can_be_judged(examined):
                 return verdict
             return replace(verdict, outcome=Outcome.UNSURE, reply="the judge is not asked about programs")
         if examined.score is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 
 from msgspec.structs import replace
@@ -25,8 +25,8 @@ from codezero.evaluate.fresh.memory import memory_of
 from codezero.evaluate.fresh.results import results_of
 from codezero.evaluate.rules import breaks_fatal
 from codezero.evaluate.rules.check import check
-from codezero.evaluate.rules.solution import asked_of
-from codezero.evaluate.shown import show_code, show_task, wanted_of
+from codezero.evaluate.rules.solution import Asked, asked_of
+from codezero.evaluate.shown import show_code, show_task
 from codezero.tasks.testcases import TestSuite, parse_tests
 from codezero.types import CaseResult, FreshCases, Recalled, Task
 
@@ -34,43 +34,44 @@ FRESH_SHARE = 0.25
 """The share of the time for dry runs that is kept for fresh tests, so that slow attempts do not avoid them."""
 
 
-def examine(asked: Examine) -> ExaminationReply:
+def examine(request: Examine) -> ExaminationReply:
     """Returns the results of reading the attempts. Dry runs end when `dry_run_s` is used up."""
-    if asked.environment:
-        return _score(asked)
-    task = Task(origin=asked.origin, question=asked.question, tests=asked.tests)
+    if request.environment:
+        return _score(request)
+    task = Task(origin=request.origin, question=request.question, tests=request.tests)
     suite = parse_tests(task.tests)
-    ends_s = time.process_time() + asked.dry_run_s
-    for_fresh_s = FRESH_SHARE * asked.dry_run_s if asked.num_fresh else 0.0
-    if not asked.attempts and asked.dry_run:
-        _dry_run(_stub(task, suite), suite, asked.dry_run_s)
+    asked = asked_of(task.origin, suite)
+    ends_s = time.process_time() + request.dry_run_s
+    for_fresh_s = FRESH_SHARE * request.dry_run_s if request.num_fresh else 0.0
+    if not request.attempts and request.dry_run:
+        _dry_run(_stub(asked), suite, request.dry_run_s)
     found = []
-    for number, attempt in enumerate(asked.attempts):
-        dry_run_s = share_of(ends_s - for_fresh_s - time.process_time(), len(asked.attempts) - number)
-        found.append(_read(asked, task, suite, attempt, dry_run_s))
-    found = _with_fresh(asked, task, suite, found, ends_s)
-    open_ones = [i for i, one in enumerate(found) if asked.show and one.settled(asked.fatal_rules) is None]
+    for number, attempt in enumerate(request.attempts):
+        dry_run_s = share_of(ends_s - for_fresh_s - time.process_time(), len(request.attempts) - number)
+        found.append(_read(request, task, suite, asked, attempt, dry_run_s))
+    found = _with_fresh(request, suite, asked, found, ends_s)
+    open_ones = [i for i, one in enumerate(found) if request.show and one.settled(request.fatal_rules) is None]
     if not open_ones:
         return ExaminationReply(attempts=tuple(found))
-    shown = show_task(task, suite)
+    shown = show_task(task, asked)
     for number in open_ones:
         with suppress(ValueError):  # raised for a program that cannot be printed, which the judge gets unchanged
-            found[number] = replace(found[number], shown=show_code(shown, asked.attempts[number].code))
+            found[number] = replace(found[number], shown=show_code(shown, request.attempts[number].code))
     return ExaminationReply(question=shown.question, tests=shown.tests, attempts=tuple(found))
 
 
-def _score(asked: Examine) -> ExaminationReply:
+def _score(request: Examine) -> ExaminationReply:
     """Returns the scores of an environment, whose module was imported when the worker started. Raises ValueError: one
     is not in 0..1."""
-    rule = importlib.import_module(asked.environment).score
-    scores = [float(rule(asked.question, asked.tests, attempt.text)) for attempt in asked.attempts]
+    rule = importlib.import_module(request.environment).score
+    scores = [float(rule(request.question, request.tests, attempt.text)) for attempt in request.attempts]
     if not all(0 <= score <= 1 for score in scores):
         raise ValueError(f"scores {scores} are not in 0..1")
     return ExaminationReply(attempts=tuple(Examined(rules={}, reasons={}, score=score) for score in scores))
 
 
 def _with_fresh(
-    asked: Examine, task: Task, suite: TestSuite, found: Sequence[Examined], ends_s: float
+    request: Examine, suite: TestSuite, asked: Asked, found: Sequence[Examined], ends_s: float
 ) -> list[Examined]:
     """Returns the findings, with the results of fresh tests for attempts that pass the visible ones. Tests are drawn
     only if an attempt passes, or, to make a dry run of the reference, if there are no attempts. Programs, and functions
@@ -78,28 +79,32 @@ def _with_fresh(
     The result is UNTOLD if the tests show no result of a function, as with helpers: a table of answers could not be
     found then; if the reference gives one result for all inputs, or few fresh tests; also for a small table if all
     fresh tests have one result, which may be its default."""
-    passing = [number for number, one in enumerate(found) if one.settled(asked.fatal_rules)]
-    if not asked.dry_run or not asked.num_fresh or not (passing or not asked.attempts):
+    passing = [number for number, one in enumerate(found) if one.settled(request.fatal_rules)]
+    if not request.dry_run or not request.num_fresh or not (passing or not request.attempts):
         return list(found)
-    functions = asked_of(asked.origin, suite).functions
-    if not suite.examples and not asked_of(asked.origin, suite).pairs and not has_form(suite, functions):
+    functions = asked.functions
+    if not suite.examples and not asked.pairs and not has_form(suite, functions):
         untold = FreshCases(recalled=Recalled.UNTOLD, unverified=True)
         return [replace(one, fresh=untold) if number in passing else one for number, one in enumerate(found)]
     tests = NONE
-    if asked.reference is not None and not suite.examples:
+    if request.reference is not None and not suite.examples:
         half_s = (ends_s - time.process_time()) / 2
-        tests = draw(suite, functions, asked.reference, seed=asked.seed, count=asked.num_fresh, seconds=half_s)
+        tests = draw(suite, functions, request.reference, seed=request.seed, count=request.num_fresh, seconds=half_s)
     if tests:
-        programs = [(asked.attempts[number].code, found[number].program) for number in passing]
-        reference = program_of(asked.reference or "", wanted_of(asked_of(asked.origin, suite)))
+        programs = [(request.attempts[number].code, found[number].program) for number in passing]
+        reference = program_of(request.reference or "", asked.wanted)
         told = dict(zip(passing, results_of(programs, tests, reference, ends_s - time.process_time()), strict=True))
         for number, one in told.items():
             is_small = found[number].has_small_table and not tests.varied
-            is_untold = is_small or tests.one_result or len(tests) < min(MIN_ASKED, asked.num_fresh)
+            is_untold = is_small or tests.one_result or len(tests) < min(MIN_ASKED, request.num_fresh)
             if is_untold and p_by_fresh(one) is None:
                 told[number] = dataclasses.replace(one, recalled=Recalled.UNTOLD)
     else:
-        told = {} if _has_other_output(asked.more_tests, suite) else _memories(asked, suite, passing, ends_s)
+        told = (
+            {}
+            if _has_other_output(request.more_tests, suite)
+            else _memories(request, suite, functions, passing, ends_s)
+        )
     return [replace(one, fresh=told.get(number, one.fresh)) for number, one in enumerate(found)]
 
 
@@ -110,32 +115,33 @@ def _has_other_output(more_tests: str, suite: TestSuite) -> bool:
     return len(hidden) > 1 or not hidden <= shown
 
 
-def _memories(asked: Examine, suite: TestSuite, passing: Sequence[int], ends_s: float) -> dict[int, FreshCases]:
+def _memories(
+    request: Examine, suite: TestSuite, functions: Collection[str], passing: Sequence[int], ends_s: float
+) -> dict[int, FreshCases]:
     """Returns, for attempts that only visible tests show to be right, whether they seem to contain the answers."""
     found: dict[int, FreshCases] = {}
-    functions = asked_of(asked.origin, suite).functions
     for left, number in zip(range(len(passing), 0, -1), passing, strict=True):
-        code, seconds = asked.attempts[number].code, (ends_s - time.process_time()) / left
+        code, seconds = request.attempts[number].code, (ends_s - time.process_time()) / left
         if suite.examples:
-            recalled = memory_of(code, suite.examples, asked.question, asked.seed, seconds)
+            recalled = memory_of(code, suite.examples, request.question, request.seed, seconds)
         else:
-            seed, count = asked.seed, asked.num_fresh
+            seed, count = request.seed, request.num_fresh
             recalled = recalled_by(code, suite, functions, seed=seed, count=count, seconds=seconds)
         found[number] = FreshCases(recalled=recalled, unverified=True)
     return found
 
 
-def _read(asked: Examine, task: Task, suite: TestSuite, attempt: Attempt, dry_run_s: float) -> Examined:
-    checked = check(attempt.code, attempt.text, task, suite)
+def _read(request: Examine, task: Task, suite: TestSuite, asked: Asked, attempt: Attempt, dry_run_s: float) -> Examined:
+    checked = check(attempt.code, attempt.text, task, asked)
     found = Examined(
         rules={name: one.score for name, one in checked.items()},
         reasons={name: one.reason for name, one in checked.items() if one.reason},
-        program=program_of(attempt.code, wanted_of(asked_of(task.origin, suite))),
-        is_program=bool(suite.examples) and not suite.statements,
+        program=program_of(attempt.code, asked.wanted),
+        is_program=asked.is_program,
     )
-    if not asked.dry_run or (asked.fatal_rules and breaks_fatal(found.rules)):
+    if not request.dry_run or (request.fatal_rules and breaks_fatal(found.rules)):
         return found
-    whole = dataclasses.replace(suite, examples=suite.examples + parse_tests(asked.more_tests).examples)
+    whole = dataclasses.replace(suite, examples=suite.examples + parse_tests(request.more_tests).examples)
     return replace(found, cases=_dry_run(attempt.code, whole, dry_run_s))
 
 
@@ -145,8 +151,7 @@ def _dry_run(code: str, suite: TestSuite, dry_run_s: float) -> tuple[CaseResult,
     return tuple(one if i < MAX_REASONS else dataclasses.replace(one, reason="") for i, one in enumerate(results))
 
 
-def _stub(task: Task, suite: TestSuite) -> str:
+def _stub(asked: Asked) -> str:
     """Returns functions with the names that the tests call, which do nothing: a dry run with them covers the tests
     alone."""
-    names = asked_of(task.origin, suite).functions
-    return "\n".join(f"def {name}(*args, **kwargs): return 0" for name in names)
+    return "\n".join(f"def {name}(*args, **kwargs): return 0" for name in asked.functions)

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from codezero.evaluate.normalise import reachable, stripped
-from codezero.evaluate.rules.solution import BUILTINS, Asked, asked_of, read
+from codezero.evaluate.rules.solution import BUILTINS, Asked, read
 from codezero.prompts.neutral import addresses_the_judge, looks_like_verdict, plain
-from codezero.tasks.testcases import TestSuite
 from codezero.types import Task
 
 MAX_NAME_CHARS = 40
@@ -37,12 +36,12 @@ class ShownTask:
     """The argument of `normalise.reachable`."""
 
 
-def show_task(task: Task, suite: TestSuite) -> ShownTask:
-    """Returns question and tests without lines that address the judge. Names in the tests that look like a verdict, are
-    very long, or have characters beyond ASCII become v1, v2, ... in both."""
+def show_task(task: Task, asked: Asked) -> ShownTask:
+    """Returns question and tests, which ask for `asked`, without lines that address the judge. Names in the tests that
+    look like a verdict, are very long, or have characters beyond ASCII become v1, v2, ... in both."""
     names = {name: f"v{i}" for i, name in enumerate(_suspicious(read(task.tests)), start=1)}
     question, tests = (_line_by_line(_renamed(text, names)) for text in (task.question, task.tests))
-    return ShownTask(question=question, tests=tests, names=names, wanted=wanted_of(asked_of(task.origin, suite)))
+    return ShownTask(question=question, tests=tests, names=names, wanted=asked.wanted)
 
 
 def show_code(task: ShownTask, code: str) -> str:
@@ -57,11 +56,6 @@ def show_code(task: ShownTask, code: str) -> str:
     _rename(tree, {**task.names, **{name: f"v{i}" for i, name in new}})
     _replace_strings(tree, task.question, task.tests)
     return plain(ast.unparse(ast.fix_missing_locations(tree)))
-
-
-def wanted_of(asked: Asked) -> frozenset[str] | None:
-    """Returns the argument `wanted` of `normalise.reachable`: the names that it keeps."""
-    return None if not asked.names and not asked.is_program else asked.names
 
 
 def _line_by_line(text: str) -> str:

@@ -10,9 +10,8 @@ from codezero.evaluate.rules.effects import effects
 from codezero.evaluate.rules.equality import equality
 from codezero.evaluate.rules.formatting import fence, length
 from codezero.evaluate.rules.hardcoded import hardcoded
-from codezero.evaluate.rules.solution import KEPT, RuleScore, Solution, asked_of, broken, read
+from codezero.evaluate.rules.solution import KEPT, Asked, RuleScore, Solution, broken, read
 from codezero.evaluate.rules.structure import arity, defines, io, names, returns
-from codezero.tasks.testcases import TestSuite
 from codezero.types import Task
 
 _SCORES: Mapping[str, Callable[[Solution], RuleScore | None]] = {
@@ -33,9 +32,9 @@ _SCORES: Mapping[str, Callable[[Solution], RuleScore | None]] = {
 """The function of each rule; it returns None if the rule does not apply."""
 
 
-def check(code: str, text: str, task: Task, suite: TestSuite) -> dict[str, RuleScore]:
-    """Returns the scores of the rules that apply to `code`, the code block of the completion `text`, given the task's
-    tests.
+def check(code: str, text: str, task: Task, asked: Asked) -> dict[str, RuleScore]:
+    """Returns the scores of the rules that apply to `code`, the code block of the completion `text`, given what
+    the task's tests ask for.
 
     Code that does not parse has only `parses`, at 0; tests that cannot be read call nothing. Raises nothing for any
     text: testcases.MAX_SOURCE_CHARS and limits on the syntax tree bound the work.
@@ -43,6 +42,6 @@ def check(code: str, text: str, task: Task, suite: TestSuite) -> dict[str, RuleS
     tree = read(code)
     if isinstance(tree, str):
         return {"parses": broken(tree)}
-    solution = Solution(text=text, code=code, tree=tree, task=task, asked=asked_of(task.origin, suite))
+    solution = Solution(text=text, code=code, tree=tree, task=task, asked=asked)
     scores = {name: _SCORES[name](solution) for name in RULES}
     return {name: score for name, score in scores.items() if score is not None}

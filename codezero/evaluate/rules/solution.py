@@ -6,7 +6,7 @@ import ast
 import builtins
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TypeGuard
 
 from codezero.tasks.testcases import MAX_SOURCE_CHARS, FunctionNode, StdinExample, TestSuite, bound_name, parse_source
@@ -126,8 +126,12 @@ class Asked:
         """All calls by the name of the function."""
         return self.calls | self.builtin_calls
 
+    @property
+    def wanted(self) -> frozenset[str] | None:
+        """The names that `normalise.reachable` keeps; None if the tests could not be read."""
+        return None if not self.names and not self.is_program else self.names
 
-@lru_cache(maxsize=1)  # the attempts at a task have the same tests, and are read one after another
+
 def asked_of(origin: TaskOrigin, suite: TestSuite) -> Asked:
     """Returns what the tests of a task of this origin ask for; nothing if they cannot be read."""
     if suite.examples:

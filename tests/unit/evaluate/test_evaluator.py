@@ -172,6 +172,15 @@ def test_a_peer_s_program_is_one_whatever_origin_the_peer_claims(origin):
     assert (found.verdicts[0].outcome, judge.asked) == (Outcome.UNSURE, [])
 
 
+@pytest.mark.parametrize("origin", TaskOrigin)
+def test_a_peer_s_function_is_judged_whatever_origin_the_peer_claims(origin):
+    judge = ScriptedJudge(defaultdict(lambda: 0.95))
+    judging = evaluator(judge, Reader(lambda *_: (UNKNOWN,)), dry_run=True)
+    of = replace(task(), origin=origin)
+    (found,) = judging.score_groups([(group([rollout(text=GOOD)], of=of), True)])
+    assert (found.verdicts[0].outcome, found.verdicts[0].p_correct) == (Outcome.JUDGED, 0.95)
+
+
 @pytest.mark.parametrize("p_open", [0.5, None, EvaluatorError("down")], ids=["unsure", "no opinion", "an outage"])
 @pytest.mark.parametrize("texts", [(RIGHT, OPEN, ALSO_OPEN), (OPEN, ALSO_OPEN), (OPEN,)])
 def test_one_attempt_among_masked_ones_earns_nothing(p_open, texts):

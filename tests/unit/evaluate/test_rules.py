@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from codezero.evaluate.rules import RULES
 from codezero.evaluate.rules.check import check as apply_rules
-from codezero.evaluate.rules.solution import RuleScore
+from codezero.evaluate.rules.solution import RuleScore, asked_of
 from codezero.tasks import mbpp
 from codezero.tasks.problems import load_problems
 from codezero.tasks.testcases import MAX_SOURCE_CHARS, parse_tests
@@ -22,7 +22,12 @@ TABLE = "Input:\n2\nOutput:\n4\n"
 
 def judged(code, tests=TESTS, question="Add two numbers.", text=None, origin=TaskOrigin.MBPP):
     task = Task(origin=origin, question=question, tests=tests)
-    return apply_rules(code, text or f"```python\n{code}\n```", task, parse_tests(tests))
+    return scores_of(code, task, text)
+
+
+def scores_of(code, task, text=None):
+    asked = asked_of(task.origin, parse_tests(task.tests))
+    return apply_rules(code, text or f"```python\n{code}\n```", task, asked)
 
 
 def check(code, tests=TESTS, **kwargs):
@@ -186,10 +191,7 @@ def test_copies_of_the_tests_and_the_question_cost(code, score):
 
 def test_no_reference_solution_of_the_built_in_problems_breaks_a_fatal_rule():
     for problem in load_problems():
-        scores = apply_rules(
-            problem.reference, f"```python\n{problem.reference}\n```", problem.task, parse_tests(problem.task.tests)
-        )
-        assert not fatal(scores), problem.task.task_id
+        assert not fatal(scores_of(problem.reference, problem.task)), problem.task.task_id
 
 
 def test_no_reference_solution_of_mbpp_breaks_a_fatal_rule():
@@ -197,8 +199,7 @@ def test_no_reference_solution_of_mbpp_breaks_a_fatal_rule():
     assert len(rows) > 700
     for row in rows:
         task = mbpp.to_task(row)
-        scores = apply_rules(row["code"], f"```python\n{row['code']}\n```", task, parse_tests(task.tests))
-        assert not fatal(scores), row["task_id"]
+        assert not fatal(scores_of(row["code"], task)), row["task_id"]
 
 
 def fatal(scores):

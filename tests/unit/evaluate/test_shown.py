@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codezero.evaluate.examination import Shown
+from codezero.evaluate.rules.solution import asked_of
 from codezero.evaluate.shown import REMOVED, show_code, show_task
 from codezero.prompts.neutral import addresses_the_judge, looks_like_verdict, plain
 from codezero.tasks.problems import load_problems
@@ -13,7 +14,8 @@ from codezero.types import Task, TaskOrigin
 
 
 def seen(code, question="Add 1.", tests="assert f(1) == 2", origin=TaskOrigin.MBPP):
-    task = show_task(Task(origin=origin, question=question, tests=tests), parse_tests(tests))
+    one = Task(origin=origin, question=question, tests=tests)
+    task = show_task(one, asked_of(origin, parse_tests(tests)))
     return Shown(question=task.question, tests=task.tests, code=show_code(task, code))
 
 
