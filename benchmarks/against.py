@@ -44,8 +44,8 @@ from benchmarks.splits import Split, add_mbpp, references
 from benchmarks.tables import against, markdown
 from codezero.config import EvaluatorConfig, RewardConfig, RewardScale
 from codezero.evaluate.evaluator import FrozenEvaluator
-from codezero.evaluate.examiner import Examiner, Fresh
 from codezero.evaluate.judge import Opinion, Submission
+from codezero.evaluate.reading import AttemptReader, Fresh
 from codezero.tasks.withheld import Problem
 from codezero.train.advantage import group_advantages
 from codezero.types import FinishReason, Rollout, RolloutGroup, Task
@@ -128,10 +128,10 @@ def paid(given: Sequence[Choice]) -> list[dict[str, float | None]]:
     tasks = [one for one in given for _ in range(0, len(one.completions), G)]
     found = {one.task: dict[str, float | None]() for one in given}
     with Workers(2) as workers:
-        examiner = Examiner(
+        attempt_reader = AttemptReader(
             workers, dry_run=True, fatal_rules=True, show=True, problem_of=problems.__getitem__, fresh=fresh
         )
-        evaluator = FrozenEvaluator(Indifferent(), EvaluatorConfig(), RewardConfig(), lambda *_: None, examiner)
+        evaluator = FrozenEvaluator(Indifferent(), EvaluatorConfig(), RewardConfig(), lambda *_: None, attempt_reader)
         asked = ((_group(one, classes), False) for one, classes in zip(tasks, groups, strict=True))
         for group, classes in zip(evaluator.score_groups(asked), groups, strict=True):
             rewards = (None if reward is None else reward.total for reward in group.rewards)

@@ -42,8 +42,8 @@ from codezero.evaluate import calibration
 from codezero.evaluate.backends.base import Reviewer
 from codezero.evaluate.build import LARGE_JUDGE, SMALL_JUDGE, judge_alone
 from codezero.evaluate.evaluator import P_UNSURE
-from codezero.evaluate.examination import Attempt, Examine, Shown
-from codezero.evaluate.examine import examine
+from codezero.evaluate.jobs import Attempt, ReadRequest, Shown
+from codezero.evaluate.read_attempts import read_attempts
 from codezero.evaluate.rules import breaks_fatal
 from codezero.evaluate.rules.solution import asked_of
 from codezero.evaluate.shown import show_code, show_task
@@ -113,7 +113,7 @@ def asked(
 
 def examined(sample: Sample, code: str) -> tuple[str, float] | None:
     """Letters for what its dry run comes to, and the mean of the rules; None where a fatal rule refuses it."""
-    asked = Examine(
+    asked = ReadRequest(
         origin=sample.task.origin,
         question=sample.task.question,
         tests=sample.task.tests,
@@ -122,7 +122,7 @@ def examined(sample: Sample, code: str) -> tuple[str, float] | None:
         fatal_rules=True,
         show=False,
     )
-    (found,) = examine(asked).attempts
+    (found,) = read_attempts(asked).attempts
     if breaks_fatal(found.rules):
         return None
     return "".join(LETTERS[case.outcome] for case in found.cases), round(fmean(found.rules.values()), 3)

@@ -41,8 +41,8 @@ from benchmarks.tables import against, markdown, share
 from codezero.config.load import load_config
 from codezero.evaluate.build import judge_alone, make_evaluator, start_workers
 from codezero.evaluate.evaluator import FrozenEvaluator
-from codezero.evaluate.examination import Attempt, Examine
-from codezero.evaluate.examine import examine
+from codezero.evaluate.jobs import Attempt, ReadRequest
+from codezero.evaluate.read_attempts import read_attempts
 from codezero.evaluate.rules import RULES, breaks_fatal
 from codezero.runtime.console import Console
 from codezero.sandbox.run import run_many
@@ -135,7 +135,7 @@ def functions(known: Mapping[str, tuple[Task, str]], seed: int, name: str) -> li
 
 def settle(code: str, task: Task, style: str) -> tuple[str, str, float, str]:
     """How a program is settled, as above: letter, style, processor seconds, reason."""
-    asked = Examine(
+    asked = ReadRequest(
         origin=task.origin,
         question=task.question,
         tests=task.tests,
@@ -145,7 +145,7 @@ def settle(code: str, task: Task, style: str) -> tuple[str, str, float, str]:
         show=False,
     )
     began = time.process_time()
-    (found,) = examine(asked).attempts
+    (found,) = read_attempts(asked).attempts
     spent = round(time.process_time() - began, 3)
     if breaks_fatal(found.rules):
         broken = next(name for name, score in found.rules.items() if RULES[name].fatal and not score)

@@ -19,7 +19,7 @@ from random import Random
 from benchmarks.evaluator import read_samples
 from benchmarks.splits import Split
 from codezero.evaluate.copies import program_of
-from codezero.evaluate.examination import MIN_TOKENS, ProgramPrint
+from codezero.evaluate.jobs import MIN_TOKENS, ProgramPrint
 from codezero.evaluate.rules.solution import asked_of
 from codezero.prompts import solver as prompt
 from codezero.tasks.testcases import parse_tests

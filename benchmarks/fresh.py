@@ -33,10 +33,10 @@ from benchmarks.splits import Split, add_mbpp, references
 from benchmarks.tables import markdown, share
 from codezero.config import EvaluatorConfig
 from codezero.evaluate.dryrun import Budget, dry_run
-from codezero.evaluate.examination import P_FRESH_FAILED, P_FRESH_IGNORED, Attempt, Examine, Examined, p_by_fresh
-from codezero.evaluate.examine import examine
 from codezero.evaluate.fresh.draw import draw
 from codezero.evaluate.fresh.forms import form_of
+from codezero.evaluate.jobs import P_FRESH_FAILED, P_FRESH_IGNORED, Attempt, AttemptRead, ReadRequest, p_by_fresh
+from codezero.evaluate.read_attempts import read_attempts
 from codezero.evaluate.rules.solution import asked_of
 from codezero.tasks.testcases import TestSuite, parse_tests
 from codezero.types import CaseOutcome, Task
@@ -60,7 +60,7 @@ def read_programs(path: Path) -> dict[str, str]:
 
 def examined(task: Task, reference: str, programs: Sequence[str], seed: str) -> str:
     """A letter for each program of a group."""
-    asked = Examine(
+    asked = ReadRequest(
         origin=task.origin,
         question=task.question,
         tests=task.tests,
@@ -72,10 +72,10 @@ def examined(task: Task, reference: str, programs: Sequence[str], seed: str) -> 
         num_fresh=EvaluatorConfig().fresh,
         seed=seed.encode(),
     )
-    return "".join(map(_letter, examine(asked).attempts))
+    return "".join(map(_letter, read_attempts(asked).attempts))
 
 
-def _letter(found: Examined) -> str:
+def _letter(found: AttemptRead) -> str:
     if {case.outcome for case in found.cases} != {CaseOutcome.PASS}:
         return "V"
     fresh = found.fresh

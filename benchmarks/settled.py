@@ -30,8 +30,8 @@ from benchmarks.power import of_none
 from benchmarks.splits import Split, add_mbpp, references
 from benchmarks.tables import markdown, share
 from codezero.config import EvaluatorConfig
-from codezero.evaluate.examination import P_FRESH_DOUBTFUL, Attempt, Examine, Examined
-from codezero.evaluate.examine import examine
+from codezero.evaluate.jobs import P_FRESH_DOUBTFUL, Attempt, AttemptRead, ReadRequest
+from codezero.evaluate.read_attempts import read_attempts
 from codezero.evaluate.rules import breaks_fatal
 from codezero.prompts import solver
 from codezero.sandbox.run import Execution, Limits, run_many
@@ -64,7 +64,7 @@ def settle_group(
 ) -> str:
     """The same of a group of different answers, a letter each."""
     codes = [solver.parse(one) for one in answers]
-    asked = Examine(
+    asked = ReadRequest(
         origin=task.origin,
         question=task.question,
         tests=task.tests,
@@ -77,11 +77,11 @@ def settle_group(
         num_fresh=EvaluatorConfig().fresh,
         seed=seed,
     )
-    letters = map(_letter, examine(asked).attempts)
+    letters = map(_letter, read_attempts(asked).attempts)
     return "".join("R" if code is None else next(letters) for code in codes)
 
 
-def _letter(found: Examined) -> str:
+def _letter(found: AttemptRead) -> str:
     if breaks_fatal(found.rules):
         return "R"
     if found.probability(fatal_rules=True) == P_FRESH_DOUBTFUL:

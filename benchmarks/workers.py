@@ -2,8 +2,8 @@
 
     python -m benchmarks.workers ../shared/data/mbpp.jsonl
 
-First one attempt at a time: `examine` called in this process against a job of one worker, the same attempt by both in
-turn. Then groups of four attempts, all given to the workers at once: groups a second with 1, 2 and 4 of them, each
+First one attempt at a time: `read_attempts` called in this process against a job of one worker, the same attempt by both
+in turn. Then groups of four attempts, all given to the workers at once: groups a second with 1, 2 and 4 of them, each
 `--repeat` times in turn, the median shown. Last what a start costs, and the most memory that a worker has taken.
 """
 
@@ -20,8 +20,8 @@ import psutil
 
 from benchmarks.harness import command_line
 from benchmarks.measure import machine
-from codezero.evaluate.examination import EXAMINE, Attempt, Examine
-from codezero.evaluate.examine import examine
+from codezero.evaluate.jobs import READ_ATTEMPTS, Attempt, ReadRequest
+from codezero.evaluate.read_attempts import read_attempts
 from codezero.tasks import mbpp
 from codezero.workers import Workers
 
@@ -29,7 +29,7 @@ GROUP = 4
 SIZES = (1, 2, 4)
 
 
-def requests(path: Path, limit: int, group: int) -> list[Examine]:
+def requests(path: Path, limit: int, group: int) -> list[ReadRequest]:
     """One for each problem: its reference solution, `group` times in other words, so that none is taken for another."""
     found = []
     for line in path.read_text(encoding="utf-8").splitlines()[:limit]:
@@ -38,7 +38,7 @@ def requests(path: Path, limit: int, group: int) -> list[Examine]:
         codes = [row["code"].replace("\r\n", "\n") + f"\n# {number}" for number in range(group)]
         attempts = tuple(Attempt(f"```python\n{code}\n```", code) for code in codes)
         found.append(
-            Examine(
+            ReadRequest(
                 origin=task.origin,
                 question=task.question,
                 tests=task.tests,
@@ -51,14 +51,14 @@ def requests(path: Path, limit: int, group: int) -> list[Examine]:
     return found
 
 
-def one_by_one(asked: Sequence[Examine], workers: Workers) -> tuple[list[float], list[float]]:
+def one_by_one(asked: Sequence[ReadRequest], workers: Workers) -> tuple[list[float], list[float]]:
     """Milliseconds of each in this process, and as a job; answers are compared."""
     here, there = [], []
     for request in asked:
         start = time.perf_counter()
-        expected = examine(request)
+        expected = read_attempts(request)
         middle = time.perf_counter()
-        found = workers.submit(EXAMINE, request, request.cpu_s).result()
+        found = workers.submit(READ_ATTEMPTS, request, request.cpu_s).result()
         there.append(1000 * (time.perf_counter() - middle))
         here.append(1000 * (middle - start))
         if [one.rules for one in found.attempts] != [one.rules for one in expected.attempts]:
@@ -66,10 +66,10 @@ def one_by_one(asked: Sequence[Examine], workers: Workers) -> tuple[list[float],
     return here, there
 
 
-def all_at_once(asked: Sequence[Examine], workers: Workers) -> float:
+def all_at_once(asked: Sequence[ReadRequest], workers: Workers) -> float:
     """Groups a second."""
     start = time.perf_counter()
-    for answer in [workers.submit(EXAMINE, request, request.cpu_s) for request in asked]:
+    for answer in [workers.submit(READ_ATTEMPTS, request, request.cpu_s) for request in asked]:
         answer.result()
     return len(asked) / (time.perf_counter() - start)
 

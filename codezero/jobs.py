@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import encodings.unicode_escape  # noqa: F401 - ast.unparse imports it by name, and a worker cannot open files
 
-from codezero.evaluate.examination import EXAMINE
-from codezero.evaluate.examine import examine
+from codezero.evaluate.jobs import READ_ATTEMPTS
+from codezero.evaluate.read_attempts import read_attempts
 from codezero.proposer import checks
 from codezero.proposer.jobs import SETTLE, WHY_NOT
 from codezero.proposer.results import settle
@@ -18,7 +18,7 @@ from codezero.verifier.trial import try_cases
 from codezero.workers.serve import Jobs
 
 JOBS: Jobs = {
-    EXAMINE: examine,
+    READ_ATTEMPTS: read_attempts,
     READ_TESTS: parse_tests,
     IS_PYTHON: is_python,
     WHY_NOT: lambda asked: checks.why_not(*asked) or "",

@@ -7,8 +7,8 @@ from unittest.mock import patch
 from codezero.config import EvaluatorConfig, RewardConfig
 from codezero.evaluate.dryrun import dry_run
 from codezero.evaluate.evaluator import FrozenEvaluator
-from codezero.evaluate.examiner import Examiner
 from codezero.evaluate.judge import Opinion
+from codezero.evaluate.reading import AttemptReader
 from codezero.jobs import JOBS
 from tests.builders import group, rollout
 
@@ -21,7 +21,7 @@ class Reader:
 
     def submit(self, job, request, cpu_s, *, fresh=False):
         answer = Future()
-        with patch("codezero.evaluate.examine.dry_run", self.dry_run):
+        with patch("codezero.evaluate.read_attempts.dry_run", self.dry_run):
             answer.set_result(JOBS[job](request))
         return answer
 
@@ -32,8 +32,10 @@ class Reader:
 def evaluator(judge, workers, dry_run=True, rewards=None, num_external=math.inf, at_once=1, **settings):
     """The evaluator of a round; `workers` may be a `Reader`."""
     config = EvaluatorConfig(dry_run=dry_run, **settings)
-    examiner = Examiner(workers, dry_run=dry_run, fatal_rules=config.fatal_rules, show=True)
-    return FrozenEvaluator(judge, config, rewards or RewardConfig(), lambda *_: None, examiner, num_external, at_once)
+    attempt_reader = AttemptReader(workers, dry_run=dry_run, fatal_rules=config.fatal_rules, show=True)
+    return FrozenEvaluator(
+        judge, config, rewards or RewardConfig(), lambda *_: None, attempt_reader, num_external, at_once
+    )
 
 
 def scored(evaluator, group, external=False):

@@ -17,8 +17,8 @@ from codezero.evaluate.backends.base import JudgeBackend
 from codezero.evaluate.backends.choose import choose_backend, make_outside
 from codezero.evaluate.backends.transformers import TransformersBackend
 from codezero.evaluate.evaluator import FrozenEvaluator
-from codezero.evaluate.examiner import Examiner, Fresh
 from codezero.evaluate.judge import Judge, ModelJudge
+from codezero.evaluate.reading import AttemptReader, Fresh
 from codezero.llm import catalogue, store
 from codezero.llm import device as devices
 from codezero.llm.llama_library import has_llama_cpp
@@ -160,7 +160,7 @@ def make_evaluator(
     """
     settings = config.evaluator
     dry_run = settings.dry_run and backend is not None
-    examiner = Examiner(
+    attempt_reader = AttemptReader(
         workers,
         dry_run=dry_run,
         fatal_rules=settings.fatal_rules,
@@ -180,7 +180,7 @@ def make_evaluator(
         judge = ModelJudge(backend, settings)
     num_external = config.swarm.num_external if dry_run else math.inf
     at_once = backend.at_once if isinstance(backend, TransformersBackend) else 1
-    return FrozenEvaluator(judge, settings, config.reward, progress, examiner, num_external, at_once)
+    return FrozenEvaluator(judge, settings, config.reward, progress, attempt_reader, num_external, at_once)
 
 
 def count_workers(config: NodeConfig) -> int:

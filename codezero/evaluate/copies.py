@@ -7,7 +7,7 @@ import hashlib
 import re
 from collections.abc import Collection
 
-from codezero.evaluate.examination import ProgramPrint
+from codezero.evaluate.jobs import ProgramPrint
 from codezero.evaluate.normalise import reachable, stripped
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")

@@ -7,17 +7,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from codezero.config import EvaluatorConfig, RewardConfig
-from codezero.evaluate.examination import (
+from codezero.evaluate.jobs import (
     P_FAILED,
     P_FRESH_DOUBTFUL,
     P_PASSED,
     Attempt,
-    Examined,
+    AttemptRead,
     Shown,
     fingerprint,
 )
-from codezero.evaluate.examiner import LOOK_AHEAD, Examiner, Findings
 from codezero.evaluate.judge import Judge, Opinion, Submission, ask
+from codezero.evaluate.reading import LOOK_AHEAD, AttemptReader, Findings
 from codezero.evaluate.reward import reward
 from codezero.ports import Progress
 from codezero.prompts import solver as prompt
@@ -81,7 +81,7 @@ class FrozenEvaluator:
         config: EvaluatorConfig,
         reward_config: RewardConfig,
         progress: Progress,
-        examiner: Examiner,
+        attempt_reader: AttemptReader,
         num_external: float = math.inf,
         at_once: int = 1,
     ) -> None:
@@ -89,8 +89,8 @@ class FrozenEvaluator:
         wait for others until so many solutions as `at_once` are open, which the judge is then asked about together."""
         self._at_once = at_once
         self._judge, self._config, self._reward_config, self._progress = judge, config, reward_config, progress
-        self._examiner, self._num_external = examiner, num_external
-        self._mask = config.mask and examiner.dry_run
+        self._attempt_reader, self._num_external = attempt_reader, num_external
+        self._mask = config.mask and attempt_reader.dry_run
 
     def score(self, swarm_round: SwarmRound) -> tuple[ScoredGroup, ...]:
         """Returns all groups of the round, own ones first. Each has G verdicts and, unless it stays unscored, G
@@ -109,11 +109,11 @@ class FrozenEvaluator:
     ) -> Iterator[ScoredGroup]:
         """Yields each group of a round with its verdicts and rewards, in order. `groups` are (group, True if it is a
         peer's). While the judge is asked about some groups, workers read the next ones. `peers_share` and
-        `round_number` are those of `Examiner.examine`."""
+        `round_number` are those of `AttemptReader.read`."""
         given = ((group, external, tuple(_attempts(group))) for group, external in groups)
         waiting: list[_Read] = []
         groups_left, bytes_left = self._num_external, self._num_external * SHOWN_BYTES
-        for group, external, findings in self._examiner.examine(given, peers_share, round_number):
+        for group, external, findings in self._attempt_reader.read(given, peers_share, round_number):
             open_ones = self._open(group.task, external, findings)
             if external and open_ones:
                 num_bytes = _num_bytes(open_ones.values())
@@ -137,18 +137,18 @@ class FrozenEvaluator:
     def _open(self, task: Task, external: bool, findings: Findings) -> dict[Attempt, Submission]:
         """Returns a submission to the judge for each attempt that nothing else decides."""
         return {
-            attempt: _submission(task, external, attempt, examined, findings)
-            for attempt, examined in findings.attempts.items()
-            if isinstance(examined, Examined)
-            and examined.settled(self._config.fatal_rules) is None
-            and self._can_be_judged(examined)
+            attempt: _submission(task, external, attempt, result, findings)
+            for attempt, result in findings.attempts.items()
+            if isinstance(result, AttemptRead)
+            and result.settled(self._config.fatal_rules) is None
+            and self._can_be_judged(result)
         }
 
-    def _can_be_judged(self, examined: Examined) -> bool:
+    def _can_be_judged(self, result: AttemptRead) -> bool:
         """Returns True if the judge can tell anything. It was fitted on functions; of 16 contest programs that a dry
         run had left open it told right from wrong no better than chance (AUC 0.53). The form of the tests decides
         what is a program, since a peer may claim any origin."""
-        return not (self._mask and examined.is_program)
+        return not (self._mask and result.is_program)
 
     def _scored(self, one: _Read, opinions: Sequence[Opinion]) -> ScoredGroup:
         group, findings, refused = one.group, one.findings, one.findings.refused
@@ -168,7 +168,7 @@ class FrozenEvaluator:
         # A masked attempt that was added to a copy must not make it a different group.
         masked = {attempt for attempt, earned in zip(attempts, rewards, strict=False) if earned is None}
         read = (one for attempt, one in findings.attempts.items() if attempt not in masked)
-        programs = fingerprint(examined.program for examined in read if isinstance(examined, Examined))
+        programs = fingerprint(result.program for result in read if isinstance(result, AttemptRead))
         return ScoredGroup(
             group=group, verdicts=verdicts, rewards=rewards, external=one.external, refused=refused, programs=programs
         )
@@ -177,8 +177,8 @@ class FrozenEvaluator:
         """Returns the verdict on each distinct attempt of a group. `opinions` are those that the judge was asked for,
         in the order of the open attempts."""
         found = {
-            attempt: _of_death(examined) if isinstance(examined, Death) else self._verdict(examined)
-            for attempt, examined in one.findings.attempts.items()
+            attempt: _of_death(result) if isinstance(result, Death) else self._verdict(result)
+            for attempt, result in one.findings.attempts.items()
         }
         if one.findings.refused:
             opinions = [Opinion(p_correct=None, reply=Refusal.UNASKED.value)] * len(one.open_ones)
@@ -193,26 +193,26 @@ class FrozenEvaluator:
         failed one."""
         if p is None:
             return Outcome.UNAVAILABLE, None
-        if self._examiner.dry_run:
+        if self._attempt_reader.dry_run:
             p = min(max(p, P_FAILED), P_PASSED)
         low, high = P_UNSURE
         return Outcome.UNSURE if self._mask and low < p < high else Outcome.JUDGED, p
 
-    def _verdict(self, examined: Examined) -> Verdict:
+    def _verdict(self, result: AttemptRead) -> Verdict:
         """Returns the verdict without the judge; its outcome is unavailable if only the judge can decide."""
         verdict = Verdict(
             outcome=Outcome.UNAVAILABLE,
-            rules=examined.rules,
-            reasons=examined.reasons,
-            cases=examined.cases,
-            fresh=examined.fresh,
+            rules=result.rules,
+            reasons=result.reasons,
+            cases=result.cases,
+            fresh=result.fresh,
         )
-        p = examined.probability(self._config.fatal_rules)
+        p = result.probability(self._config.fatal_rules)
         if p is None:
-            if self._can_be_judged(examined):
+            if self._can_be_judged(result):
                 return verdict
             return replace(verdict, outcome=Outcome.UNSURE, reply="the judge is not asked about programs")
-        if examined.score is not None:
+        if result.score is not None:
             return replace(verdict, outcome=Outcome.JUDGED, p_correct=p)
         if p == 0.0:
             return replace(verdict, outcome=Outcome.JUDGED, p_correct=p, reply="a fatal rule is broken")
@@ -220,18 +220,18 @@ class FrozenEvaluator:
         return replace(verdict, outcome=outcome, p_correct=p)
 
 
-def proven(examiner: Examiner, group: RolloutGroup) -> list[bool | None]:
+def proven(attempt_reader: AttemptReader, group: RolloutGroup) -> list[bool | None]:
     """Returns for each rollout of an own group whether it is right by rules and dry run alone; None if these cannot
     tell."""
     attempts = tuple(_attempts(group))
     if not attempts:
         return [False] * len(group.rollouts)
-    ((_, _, findings),) = examiner.examine([(group, False, attempts)])
+    ((_, _, findings),) = attempt_reader.read([(group, False, attempts)])
     told: list[bool | None] = []
     for rollout in group.rollouts:
         attempt = _attempt(group.task, rollout.text)
         found = findings.attempts.get(attempt) if isinstance(attempt, Attempt) else None
-        if isinstance(found, Examined):
+        if isinstance(found, AttemptRead):
             is_doubtful = found.score is None and found.probability(fatal_rules=True) == P_FRESH_DOUBTFUL
             told.append(None if is_doubtful else found.settled(fatal_rules=True))
         else:
@@ -246,13 +246,13 @@ def _num_bytes(submissions: Collection[Submission]) -> int:
     return sum(len(text.encode("utf-8", "replace")) for text in texts)
 
 
-def _submission(task: Task, external: bool, attempt: Attempt, examined: Examined, findings: Findings) -> Submission:
+def _submission(task: Task, external: bool, attempt: Attempt, result: AttemptRead, findings: Findings) -> Submission:
     """Returns an attempt with the texts that the judge sees; the original ones if they could not be made."""
     shown = Shown(question=task.question, tests=task.tests, code=attempt.code)
-    if examined.shown is not None:
-        shown = Shown(question=findings.question, tests=findings.tests, code=examined.shown)
-    num_passed = sum(case.outcome is CaseOutcome.PASS for case in examined.cases)
-    passed = num_passed / max(len(examined.cases), 1)
+    if result.shown is not None:
+        shown = Shown(question=findings.question, tests=findings.tests, code=result.shown)
+    num_passed = sum(case.outcome is CaseOutcome.PASS for case in result.cases)
+    passed = num_passed / max(len(result.cases), 1)
     return Submission(task=task, code=attempt.code, shown=shown, external=external, passed=passed)
 
 

@@ -12,7 +12,7 @@ from codezero.config import EvaluatorConfig, VerdictMode
 from codezero.errors import EvaluatorError
 from codezero.evaluate import calibration
 from codezero.evaluate.backends.base import Chat, JudgeBackend, Review, Reviewer
-from codezero.evaluate.examination import Shown
+from codezero.evaluate.jobs import Shown
 from codezero.prompts import evaluator as prompt
 from codezero.types import Task
 

@@ -18,7 +18,7 @@ from codezero.config import Backend, Network, NodeConfig, RolloutEngine, TrainCo
 from codezero.errors import TrainingError
 from codezero.evaluate.backends.transformers import Frozen, TransformersBackend
 from codezero.evaluate.build import LARGE_JUDGE, JudgeWeights, count_workers, describe, judge_that_fits
-from codezero.evaluate.examiner import Examiner
+from codezero.evaluate.reading import AttemptReader
 from codezero.llm import catalogue, engines, store
 from codezero.llm import device as devices
 from codezero.llm.load import LoadedModel, load_model
@@ -313,7 +313,7 @@ def make_probe(
         problems,
         f"{model}, {hashlib.sha256(chr(0).join(texts).encode()).hexdigest()[:16]}",
         make_solver,
-        Examiner(workers, dry_run=True, fatal_rules=True, show=False),
+        AttemptReader(workers, dry_run=True, fatal_rules=True, show=False),
         Path(config.tracking.log_dir).expanduser(),
         series,
         share=config.probe.share,

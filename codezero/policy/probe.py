@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from codezero.evaluate.evaluator import proven
-from codezero.evaluate.examiner import Examiner
+from codezero.evaluate.reading import AttemptReader
 from codezero.observe.probes import ProbeReport, ProbeSeries, learning
 from codezero.observe.report_file import ReportFile
 from codezero.policy.solver import PolicySolver
@@ -40,7 +40,7 @@ class Probe:
         problems: Mapping[str, Task],
         kind: str,
         make_solver: MakeSolver,
-        examiner: Examiner,
+        attempt_reader: AttemptReader,
         log_dir: Path,
         series: ProbeSeries,
         *,
@@ -53,7 +53,12 @@ class Probe:
         """`share` is the share of the node's wall time for probes after the first pass. `rows` is the number of
         solutions that are sampled at once, and of problems in a probe up to `MOST`. `turn` returns a context in which
         the model may sample, and has the solver's weights."""
-        self._problems, self._kind, self._make_solver, self._examiner = problems, kind, make_solver, examiner
+        self._problems, self._kind, self._make_solver, self._attempt_reader = (
+            problems,
+            kind,
+            make_solver,
+            attempt_reader,
+        )
         self._file, self._series = ReportFile(log_dir / series.file, "round"), series
         self._share, self._rows, self._turn, self._progress = share, rows, turn, progress
         self._clock, self._began_s, self._wall_s = clock, clock(), 0.0
@@ -160,4 +165,4 @@ class Probe:
         return found
 
     def _judged(self, group: RolloutGroup | None) -> list[bool | None]:
-        return [] if group is None else proven(self._examiner, group)
+        return [] if group is None else proven(self._attempt_reader, group)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from codezero.errors import TaskError
 from codezero.evaluate.evaluator import proven
-from codezero.evaluate.examiner import Examiner
+from codezero.evaluate.reading import AttemptReader
 from codezero.policy.solver import PolicySolver
 from codezero.prompts import solver as prompt
 from codezero.tasks.mixture import Mixture
@@ -118,10 +118,10 @@ class CandidateSolver:
     there are both."""
 
     def __init__(
-        self, solver: PolicySolver, examiner: Examiner, weights: Callable[[], AbstractContextManager[object]]
+        self, solver: PolicySolver, attempt_reader: AttemptReader, weights: Callable[[], AbstractContextManager[object]]
     ) -> None:
-        """`weights` returns a context in which the model has the weights of a solver. `examiner` makes dry runs."""
-        self._solver, self._examiner, self._weights = solver, examiner, weights
+        """`weights` returns a context in which the model has a solver's weights. `attempt_reader` makes dry runs."""
+        self._solver, self._attempt_reader, self._weights = solver, attempt_reader, weights
         self._left_out: Counter[str] = Counter()
 
     def solve(
@@ -140,7 +140,7 @@ class CandidateSolver:
     def judge(self, solved: Sequence[tuple[Practised, RolloutGroup]]) -> list[Attempted]:
         """Returns the solutions with their verdicts. Raises WorkerError."""
         return [
-            Attempted(problem=problem, group=group, verdicts=tuple(proven(self._examiner, group)))
+            Attempted(problem=problem, group=group, verdicts=tuple(proven(self._attempt_reader, group)))
             for problem, group in solved
         ]
 

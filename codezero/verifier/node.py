@@ -11,7 +11,7 @@ from codezero import __version__
 from codezero.build import CommonParts, run
 from codezero.config import Network, NodeConfig, TrainMethod, checkout
 from codezero.errors import ConfigError
-from codezero.evaluate.examiner import Examiner
+from codezero.evaluate.reading import AttemptReader
 from codezero.observe.batches import BatchMonitor
 from codezero.observe.cases import CASES
 from codezero.observe.status import SAVING
@@ -80,10 +80,10 @@ class VerifierNode:
             engine=build.engine_of(config),
         )
         solver_weights = partial(build.solver_weights, config, model)
-        examiner = Examiner(
+        attempt_reader = AttemptReader(
             workers, dry_run=True, fatal_rules=True, show=False, problem_of=self._tasks.withheld.problem
         )
-        candidates = CandidateSolver(self._solver, examiner, solver_weights)
+        candidates = CandidateSolver(self._solver, attempt_reader, solver_weights)
         self._learning_solver = None
         if config.verifier.train_solver:
             learner = build.make_solver_learner(config, model, self._monitor.progress)

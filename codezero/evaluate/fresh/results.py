@@ -8,8 +8,8 @@ from time import process_time
 
 from codezero.evaluate.dryrun import Budget, dry_run, share_of, until
 from codezero.evaluate.dryrun.budget import OUT_OF_STEPS
-from codezero.evaluate.examination import ProgramPrint
 from codezero.evaluate.fresh.draw import FreshTests, values_of
+from codezero.evaluate.jobs import ProgramPrint
 from codezero.types import CaseOutcome, FreshCases
 
 Program = tuple[str, ProgramPrint | None]

@@ -6,7 +6,7 @@ import pytest
 
 from codezero.config import Vote
 from codezero.evaluate.copies import program_of
-from codezero.evaluate.examination import MIN_TOKENS, ProgramPrint, fingerprint
+from codezero.evaluate.jobs import MIN_TOKENS, ProgramPrint, fingerprint
 from codezero.ledger.ballot import Ballot
 from codezero.types import RoundId
 from tests.builders import group, rollout, task

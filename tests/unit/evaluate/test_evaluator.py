@@ -10,7 +10,7 @@ from codezero.config import EvaluatorConfig, NodeConfig, VerdictMode
 from codezero.errors import EvaluatorError
 from codezero.evaluate.backends.transformers import TransformersBackend
 from codezero.evaluate.build import make_evaluator
-from codezero.evaluate.examination import P_FAILED, P_PASSED
+from codezero.evaluate.jobs import P_FAILED, P_PASSED
 from codezero.evaluate.judge import ModelJudge, Opinion
 from codezero.llm.choose import choice_probabilities
 from codezero.llm.load import load_model

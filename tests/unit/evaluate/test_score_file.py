@@ -11,7 +11,7 @@ from codezero.cli import main
 from codezero.config.load import load_config
 from codezero.errors import CommandError, StateError
 from codezero.evaluate.build import evaluator_alone
-from codezero.evaluate.examination import P_FAILED, P_PASSED
+from codezero.evaluate.jobs import P_FAILED, P_PASSED
 from codezero.evaluate.judge import Opinion
 from codezero.evaluate.score_file import read_line, score_file, score_lines
 from codezero.runtime import results
@@ -20,7 +20,7 @@ from codezero.types import Outcome, Reward, ScoredGroup, TaskOrigin, Verdict
 from tests.builders import save_tiny
 from tests.commands import interrupted
 from tests.strangers import Reader, evaluator
-from tests.unit.evaluate.test_examiner import Deadly
+from tests.unit.evaluate.test_reading import Deadly
 
 GOOD = {"question": "Add one.", "tests": ["assert f(1) == 2", "assert f(2) == 3"], "source": "mbpp", "solution": "x"}
 

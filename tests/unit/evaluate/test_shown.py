@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codezero.evaluate.examination import Shown
+from codezero.evaluate.jobs import Shown
 from codezero.evaluate.rules.solution import asked_of
 from codezero.evaluate.shown import REMOVED, show_code, show_task
 from codezero.prompts.neutral import addresses_the_judge, looks_like_verdict, plain

@@ -12,8 +12,8 @@ import torch
 from codezero.build import begin
 from codezero.config.load import load_config
 from codezero.errors import ConfigError
-from codezero.evaluate.examiner import Examiner
 from codezero.evaluate.gain import Direction
+from codezero.evaluate.reading import AttemptReader
 from codezero.node import Node
 from codezero.observe.probes import NODE, learning
 from codezero.policy import build
@@ -44,7 +44,7 @@ class Measured:
             problems,
             "kind",
             self.solver,
-            Examiner(Reader(), dry_run=True, fatal_rules=True, show=False),
+            AttemptReader(Reader(), dry_run=True, fatal_rules=True, show=False),
             folder,
             NODE,
             share=0.1,

@@ -13,7 +13,7 @@ import pytest
 from codezero.config import BuiltinConfig, EvaluatorConfig, RewardConfig, TaskDraw, TasksConfig
 from codezero.errors import TaskError
 from codezero.evaluate.evaluator import FrozenEvaluator
-from codezero.evaluate.examiner import Examiner
+from codezero.evaluate.reading import AttemptReader
 from codezero.tasks import reasoning_gym
 from codezero.tasks.build import make_task_source
 from codezero.tasks.withheld import id_of
@@ -54,8 +54,8 @@ def only(*modules: str, **settings) -> TasksConfig:
 def scored(module: str, attempts, question="What is 2 + 3?", answer="5", external=False):
     task = Task(origin=TaskOrigin.ENVIRONMENT, question=question, tests=answer, environment="it")
     with Workers(1, modules=[module]) as workers:
-        examiner = Examiner(workers, dry_run=True, fatal_rules=True, show=True, environments={"it": module})
-        evaluator = FrozenEvaluator(None, EvaluatorConfig(), RewardConfig(), lambda *_: None, examiner)
+        attempt_reader = AttemptReader(workers, dry_run=True, fatal_rules=True, show=True, environments={"it": module})
+        evaluator = FrozenEvaluator(None, EvaluatorConfig(), RewardConfig(), lambda *_: None, attempt_reader)
         rollouts = [rollout(text=text) for text in attempts]
         (found,) = evaluator.score_groups([(group(rollouts, of=task), external)])
     return found

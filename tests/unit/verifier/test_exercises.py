@@ -3,7 +3,7 @@
 import pytest
 
 from codezero.errors import TaskError
-from codezero.evaluate.examiner import Examiner
+from codezero.evaluate.reading import AttemptReader
 from codezero.prompts import solver as prompt
 from codezero.tasks.mixture import Mixture, Share
 from codezero.tasks.sources import ListSource
@@ -60,8 +60,8 @@ class Context:
 
 
 def candidates(workers, *codes, weights=None):
-    examiner = Examiner(workers, dry_run=True, fatal_rules=True, show=False)
-    return CandidateSolver(Scripted(*codes), examiner, weights or Context())
+    attempt_reader = AttemptReader(workers, dry_run=True, fatal_rules=True, show=False)
+    return CandidateSolver(Scripted(*codes), attempt_reader, weights or Context())
 
 
 PROBLEM = Practised(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from codezero.evaluate.examiner import Examiner
+from codezero.evaluate.reading import AttemptReader
 from codezero.prompts import second_attempt
 from codezero.reports import UpdateReport
 from codezero.verifier.exercises import CandidateSolver, Exercise
@@ -42,8 +42,8 @@ class Made:
 
     def __init__(self, workers, *codes):
         self.asked, self.learner, self.weights = Asked(*codes), Learner(), Context()
-        examiner = Examiner(workers, dry_run=True, fatal_rules=True, show=False)
-        self.candidates = CandidateSolver(self.asked, examiner, self.weights)
+        attempt_reader = AttemptReader(workers, dry_run=True, fatal_rules=True, show=False)
+        self.candidates = CandidateSolver(self.asked, attempt_reader, self.weights)
         self.solver = LearningSolver(self.candidates, workers, self.learner, self.weights)
 
 

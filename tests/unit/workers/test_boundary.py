@@ -11,7 +11,7 @@ import codezero
 
 PACKAGE = Path(codezero.__file__).parent
 READERS = (
-    *("codezero.jobs", "codezero.evaluate.dryrun", "codezero.evaluate.copies", "codezero.evaluate.examine"),
+    *("codezero.jobs", "codezero.evaluate.dryrun", "codezero.evaluate.copies", "codezero.evaluate.read_attempts"),
     "codezero.evaluate.fresh",
     *("codezero.evaluate.normalise", "codezero.evaluate.rules.check", "codezero.evaluate.rules.solution"),
     *("codezero.evaluate.shown", "codezero.proposer.checks", "codezero.tasks.assertions"),
@@ -29,7 +29,7 @@ from codezero.config import EvaluatorConfig, Reference
 from codezero.proposer import jobs
 from codezero.proposer.reference import ReferenceCheck
 from codezero.evaluate.evaluator import FrozenEvaluator
-from codezero.evaluate.examiner import Examiner
+from codezero.evaluate.reading import AttemptReader
 from codezero.config import RewardConfig
 from codezero.types import FinishReason, Rollout, RolloutGroup, Task, TaskOrigin
 from codezero.workers import Workers
@@ -46,8 +46,8 @@ with Workers(1) as workers:
     texts = ["def f(x):\\n    return x + 1", "def f(x):\\n    return f(x)", "def f(x: 'int'):\\n    return y"]
     rollouts = tuple(Rollout(text=f"```python\\n{text}\\n```", finish=FinishReason.STOP) for text in texts)
     group = RolloutGroup(peer_id="p", model_id="m", policy_version=0, task=task, rollouts=rollouts)
-    examiner = Examiner(workers, dry_run=True, fatal_rules=True, show=True)
-    evaluator = FrozenEvaluator(None, EvaluatorConfig(), RewardConfig(), lambda *_: None, examiner)
+    attempt_reader = AttemptReader(workers, dry_run=True, fatal_rules=True, show=True)
+    evaluator = FrozenEvaluator(None, EvaluatorConfig(), RewardConfig(), lambda *_: None, attempt_reader)
     (scored,) = evaluator.score_groups([(group, True)])
     assert [verdict.p_correct for verdict in scored.verdicts] == [0.99, 0.01, 0.01], scored
     question = "Write a function f(x) that returns one more than the whole number x."

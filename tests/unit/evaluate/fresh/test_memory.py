@@ -7,9 +7,9 @@ import pytest
 from benchmarks.attacks.memory import CLASSES, RULES, VARIANTS, memorised
 from benchmarks.contests import PROBLEMS
 from benchmarks.contests.styles import STYLES, dress
-from codezero.evaluate.examination import P_FRESH_DOUBTFUL, P_RECALLED, Attempt, Examine, p_by_fresh
-from codezero.evaluate.examine import examine
 from codezero.evaluate.fresh.inputs import inputs_like
+from codezero.evaluate.jobs import P_FRESH_DOUBTFUL, P_RECALLED, Attempt, ReadRequest, p_by_fresh
+from codezero.evaluate.read_attempts import read_attempts
 from codezero.types import Recalled, TaskOrigin
 
 QUESTION = "Read a number and so many more. Print the sum of their squares."
@@ -20,7 +20,7 @@ SQUARE = "import math\nn = int(input())\nprint('YES' if math.isqrt(n) ** 2 == n 
 
 
 def found(code, question=QUESTION, tests=TESTS, num_fresh=5, origin=TaskOrigin.CODE_CONTESTS, **changes):
-    asked = Examine(
+    asked = ReadRequest(
         origin=origin,
         question=question,
         tests=tests,
@@ -32,7 +32,7 @@ def found(code, question=QUESTION, tests=TESTS, num_fresh=5, origin=TaskOrigin.C
         seed=b"seed",
         **changes,
     )
-    return examine(asked).attempts[0]
+    return read_attempts(asked).attempts[0]
 
 
 def test_every_class_has_variants_that_differ():

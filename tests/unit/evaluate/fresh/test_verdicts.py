@@ -10,7 +10,9 @@ import pytest
 from codezero.config import EvaluatorConfig, RewardConfig
 from codezero.evaluate.copies import program_of
 from codezero.evaluate.evaluator import FrozenEvaluator, proven
-from codezero.evaluate.examination import (
+from codezero.evaluate.fresh.draw import FreshTests, draw
+from codezero.evaluate.fresh.results import results_of
+from codezero.evaluate.jobs import (
     P_FAILED,
     P_FRESH_DOUBTFUL,
     P_FRESH_FAILED,
@@ -18,9 +20,7 @@ from codezero.evaluate.examination import (
     P_PASSED,
     P_RECALLED,
 )
-from codezero.evaluate.examiner import Examiner, Fresh
-from codezero.evaluate.fresh.draw import FreshTests, draw
-from codezero.evaluate.fresh.results import results_of
+from codezero.evaluate.reading import AttemptReader, Fresh
 from codezero.evaluate.score_file import score_lines
 from codezero.tasks.testcases import parse_tests
 from codezero.tasks.withheld import Problem
@@ -72,7 +72,7 @@ def attempts(*codes, tests=TESTS, **changes):
 
 
 def evaluator(reference_of, workers=None, judge=None, secret=b"secret", count=5, fatal_rules=False, dry_run=True):
-    examiner = Examiner(
+    attempt_reader = AttemptReader(
         workers or Reader(),
         dry_run=dry_run,
         fatal_rules=fatal_rules,
@@ -81,7 +81,11 @@ def evaluator(reference_of, workers=None, judge=None, secret=b"secret", count=5,
         fresh=Fresh(count=count, secret=secret),
     )
     return FrozenEvaluator(
-        judge or ScriptedJudge({}), EvaluatorConfig(fatal_rules=fatal_rules), RewardConfig(), lambda *_: None, examiner
+        judge or ScriptedJudge({}),
+        EvaluatorConfig(fatal_rules=fatal_rules),
+        RewardConfig(),
+        lambda *_: None,
+        attempt_reader,
     )
 
 
@@ -301,10 +305,10 @@ def test_without_a_dry_run_a_small_table_breaks_a_fatal_rule():
 
 
 def test_measuring_cannot_tell_of_a_small_table_or_of_a_group_whose_tests_are_hostile():
-    examiner = Examiner(Reader(), dry_run=True, fatal_rules=True, show=False)
+    attempt_reader = AttemptReader(Reader(), dry_run=True, fatal_rules=True, show=False)
     own = attempts(DAYS, "def f(m):\n    return 28 + m", tests=MONTHS)
-    assert proven(examiner, own) == [None, False]
-    killed = Examiner(KilledByTests(), dry_run=True, fatal_rules=True, show=False)
+    assert proven(attempt_reader, own) == [None, False]
+    killed = AttemptReader(KilledByTests(), dry_run=True, fatal_rules=True, show=False)
     assert proven(killed, replace(own, rollouts=(*own.rollouts, rollout(text="no code")))) == [None, None, False]
 
 

@@ -61,7 +61,7 @@ class Shown:
     code: str
 
 
-class Examine(Struct, frozen=True, kw_only=True):
+class ReadRequest(Struct, frozen=True, kw_only=True):
     """A task and its distinct attempts. Without any, the dry run of the tests uses functions that do nothing."""
 
     origin: TaskOrigin
@@ -119,7 +119,7 @@ class ProgramPrint(Struct, frozen=True, array_like=True):
     num_tokens: Count
 
 
-class Examined(Struct, frozen=True, kw_only=True):
+class AttemptRead(Struct, frozen=True, kw_only=True):
     """The results of reading one attempt."""
 
     rules: dict[str, Score]
@@ -172,13 +172,13 @@ class Examined(Struct, frozen=True, kw_only=True):
         return 0 < self.rules.get("hardcoded", 1) < 1
 
 
-class ExaminationReply(Struct, frozen=True, kw_only=True):
-    """The answer to `Examine`."""
+class ReadReply(Struct, frozen=True, kw_only=True):
+    """The answer to `ReadRequest`."""
 
     question: str = ""
     """The question as the judge sees it. It and `tests` are empty if the judge is asked about none."""
     tests: str = ""
-    attempts: tuple[Examined, ...] = ()
+    attempts: tuple[AttemptRead, ...] = ()
     """The results in the order of the request's attempts."""
 
 
@@ -191,4 +191,4 @@ def fingerprint(programs: Iterable[ProgramPrint | None]) -> bytes:
     return hashlib.sha256(b"".join(sorted(program.digest for program in distinct))).digest()
 
 
-EXAMINE = Job("examine", Examine, ExaminationReply)
+READ_ATTEMPTS = Job("read_attempts", ReadRequest, ReadReply)

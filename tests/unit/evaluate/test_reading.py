@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from codezero.config import RewardConfig
-from codezero.evaluate import examine as examine_module
-from codezero.evaluate import examiner as examiner_module
-from codezero.evaluate.examination import P_FAILED, P_PASSED
+from codezero.evaluate import read_attempts as read_attempts_module
+from codezero.evaluate import reading
+from codezero.evaluate.jobs import P_FAILED, P_PASSED
 from codezero.types import CaseOutcome, CaseResult, Outcome, Refusal, RoundId, SwarmRound
 from codezero.workers import Cause, Death, Workers
 from tests.builders import group, rollout, task
@@ -162,7 +162,7 @@ def test_those_who_share_an_address_that_is_not_certain_are_told_apart_by_name()
 
 
 def test_groups_come_back_in_order_own_ones_first_however_many_there_are(monkeypatch):
-    monkeypatch.setattr(examiner_module, "LOOK_AHEAD", 3)
+    monkeypatch.setattr(reading, "LOOK_AHEAD", 3)
     groups = [peers(RIGHT if n % 3 else KILLER, address=f"10.0.0.{n}", peer_id=str(n)) for n in range(9)]
     found = round_of(Deadly(), *groups, own=[own(RIGHT)])
     assert [one.group.peer_id for one in found] == ["local", *map(str, range(9))]
@@ -221,7 +221,7 @@ class Slow(Reader):
     def __init__(self, monkeypatch):
         super().__init__()
         self.dry_run, self.budgets, self.clock = self.run, [], 0.0
-        monkeypatch.setattr(examine_module.time, "process_time", lambda: self.clock)
+        monkeypatch.setattr(read_attempts_module.time, "process_time", lambda: self.clock)
 
     def run(self, code, suite, budget):
         self.budgets.append(budget.total_seconds)

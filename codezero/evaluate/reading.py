@@ -1,8 +1,8 @@
-"""Has workers examine groups, several at a time, and finds the text that ends a worker.
+"""Has workers read groups, several at a time, and finds the text that ends a worker.
 
-A group whose job ended its worker is examined once more in fresh workers, first its tests alone, then each attempt
+A group whose job ended its worker is read once more in fresh workers, first its tests alone, then each attempt
 alone. A text that ends this worker too, by a signal or a limit on its process, is a killer: it is remembered and never
-given to a worker again. An attempt that only took too long by the clock, or met an error of ours, is examined without
+given to a worker again. An attempt that only took too long by the clock, or met an error of ours, is read without
 the dry run.
 """
 
@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from itertools import islice
 
-from codezero.evaluate.examination import EXAMINE, Attempt, ExaminationReply, Examine, Examined
+from codezero.evaluate.jobs import READ_ATTEMPTS, Attempt, AttemptRead, ReadReply, ReadRequest
 from codezero.tasks.withheld import ProblemOf, task_alone
 from codezero.types import Refusal, RolloutGroup, Task
 from codezero.workers import Cause, Death, Workers
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 MAX_KILLS = 2
 """The most workers that the groups of one author may end in a round, since each costs the start of a process, and the
-most of its groups examined at a time. The author's other groups are not read."""
+most of its groups read at a time. The author's other groups are not read."""
 MAX_KILLERS = 4096
 """The most killers that are remembered."""
 LOOK_AHEAD = 64
@@ -38,8 +38,8 @@ class Findings:
 
     question: str = ""
     tests: str = ""
-    """The question and tests of `ExaminationReply`."""
-    attempts: Mapping[Attempt, Examined | Death] = field(default_factory=dict)
+    """The question and tests of `ReadReply`."""
+    attempts: Mapping[Attempt, AttemptRead | Death] = field(default_factory=dict)
     refused: Refusal | None = None
     """The reason why the group is not judged. Except for UNASKED it was not read to the end, and has no attempts."""
 
@@ -60,24 +60,24 @@ class Fresh:
 
 @dataclass(slots=True)
 class _Group:
-    """A group that the workers examine."""
+    """A group that the workers read."""
 
     group: RolloutGroup
     attempts: tuple[Attempt, ...]
     author: str
     """The author as `_author` names it; empty for an own group."""
     share: float
-    """The share of the usual time for dry runs, as in `Examine`."""
+    """The share of the usual time for dry runs, as in `ReadRequest`."""
     reference: str | None
     seed: bytes
-    """Reference and seed of `Examine`."""
+    """Reference and seed of `ReadRequest`."""
     asked: tuple[Attempt, ...] = ()
     """The attempts that the workers were given: all but the killers known then."""
-    answer: Future[ExaminationReply | Death] | None = None
+    answer: Future[ReadReply | Death] | None = None
 
 
-class Examiner:
-    """Has workers examine groups. The results do not depend on the number of workers or on which is faster."""
+class AttemptReader:
+    """Has workers read groups. The results do not depend on the number of workers or on which is faster."""
 
     def __init__(
         self,
@@ -90,13 +90,14 @@ class Examiner:
         fresh: Fresh | None = None,
         environments: Mapping[str, str] | None = None,
     ) -> None:
-        """`dry_run`, `fatal_rules` and `show` are as in `Examine`; `problem_of` returns the reference and hidden tests
-        of a task. Without `fresh` no fresh tests are drawn. `environments` has the modules of environments by name."""
+        """`dry_run`, `fatal_rules` and `show` are as in `ReadRequest`; `problem_of` returns the reference and hidden
+        tests of a task. Without `fresh` no fresh tests are drawn. `environments` has the modules of environments by
+        name."""
         self._workers, self.dry_run, self._fatal_rules, self._show = workers, dry_run, fatal_rules, show
         self._problem_of, self._fresh, self._environments = problem_of, fresh, {"": "", **(environments or {})}
         self._killers: deque[bytes] = deque(maxlen=MAX_KILLERS)
 
-    def examine(
+    def read(
         self,
         groups: Iterable[tuple[RolloutGroup, bool, tuple[Attempt, ...]]],
         peers_share: float = 1.0,
@@ -163,11 +164,11 @@ class Examiner:
             self._killers.append(_digest(task))
             kills[one.author] += 1
             return Findings(refused=Refusal.HOSTILE)
-        found: dict[Attempt, Examined | Death] = dict.fromkeys(one.attempts, _AS_BEFORE)
-        shown = ExaminationReply()
+        found: dict[Attempt, AttemptRead | Death] = dict.fromkeys(one.attempts, _AS_BEFORE)
+        shown = ReadReply()
         for attempt in harmless:
             answer = self._alone(one, attempt, death)
-            if isinstance(answer, ExaminationReply):
+            if isinstance(answer, ReadReply):
                 (found[attempt],) = answer.attempts
                 shown = answer if answer.attempts[0].shown is not None else shown
                 continue
@@ -184,8 +185,8 @@ class Examiner:
         answer = _whole(self._ask(one, (), fresh=True, reference=one.reference), 0)
         return isinstance(answer, Death) and answer.is_jobs_fault
 
-    def _alone(self, one: _Group, attempt: Attempt, death: Death) -> ExaminationReply | Death:
-        """Examines one attempt; a second time without a dry run if its worker dies and that may not be its fault."""
+    def _alone(self, one: _Group, attempt: Attempt, death: Death) -> ReadReply | Death:
+        """Reads one attempt; a second time without a dry run if its worker dies and that may not be its fault."""
         answer = _whole(self._ask(one, (attempt,), fresh=True), 1)
         has_dry_run = not one.group.task.environment
         if has_dry_run and isinstance(answer, Death) and not (answer.is_jobs_fault and death.is_jobs_fault):
@@ -204,9 +205,9 @@ class Examiner:
         fresh: bool = False,
         dry_run: bool = True,
         reference: str | None = None,
-    ) -> Future[ExaminationReply | Death]:
+    ) -> Future[ReadReply | Death]:
         task = one.group.task
-        request = Examine(
+        request = ReadRequest(
             origin=task.origin,
             question=_sendable(task.question),
             tests=_sendable(task.tests),
@@ -221,7 +222,7 @@ class Examiner:
             seed=one.seed,
             environment=self._environments[task.environment],
         )
-        return self._workers.submit(EXAMINE, request, request.cpu_s, fresh=fresh)
+        return self._workers.submit(READ_ATTEMPTS, request, request.cpu_s, fresh=fresh)
 
 
 _AS_BEFORE = Death(Cause.SIGNAL, "as before")
@@ -233,9 +234,9 @@ def _author(group: RolloutGroup) -> str:
     return f"at {group.address}" if group.address_is_certain else f"named {group.peer_id}"
 
 
-def _whole(answer: Future[ExaminationReply | Death], num_attempts: int) -> ExaminationReply | Death:
+def _whole(answer: Future[ReadReply | Death], num_attempts: int) -> ReadReply | Death:
     found = answer.result()
-    if isinstance(found, ExaminationReply) and len(found.attempts) != num_attempts:
+    if isinstance(found, ReadReply) and len(found.attempts) != num_attempts:
         return Death(Cause.GARBLED, "the wrong number of attempts")
     return found
 

@@ -12,17 +12,17 @@ from msgspec.structs import replace
 
 from codezero.evaluate.copies import program_of
 from codezero.evaluate.dryrun import budget_of, dry_run, share_of
-from codezero.evaluate.examination import (
-    MAX_REASONS,
-    Attempt,
-    ExaminationReply,
-    Examine,
-    Examined,
-    p_by_fresh,
-)
 from codezero.evaluate.fresh.draw import MIN_ASKED, NONE, draw, has_form, recalled_by
 from codezero.evaluate.fresh.memory import memory_of
 from codezero.evaluate.fresh.results import results_of
+from codezero.evaluate.jobs import (
+    MAX_REASONS,
+    Attempt,
+    AttemptRead,
+    ReadReply,
+    ReadRequest,
+    p_by_fresh,
+)
 from codezero.evaluate.rules import breaks_fatal
 from codezero.evaluate.rules.check import check
 from codezero.evaluate.rules.solution import Asked, asked_of
@@ -34,7 +34,7 @@ FRESH_SHARE = 0.25
 """The share of the time for dry runs that is kept for fresh tests, so that slow attempts do not avoid them."""
 
 
-def examine(request: Examine) -> ExaminationReply:
+def read_attempts(request: ReadRequest) -> ReadReply:
     """Returns the results of reading the attempts. Dry runs end when `dry_run_s` is used up."""
     if request.environment:
         return _score(request)
@@ -52,27 +52,27 @@ def examine(request: Examine) -> ExaminationReply:
     found = _with_fresh(request, suite, asked, found, ends_s)
     open_ones = [i for i, one in enumerate(found) if request.show and one.settled(request.fatal_rules) is None]
     if not open_ones:
-        return ExaminationReply(attempts=tuple(found))
+        return ReadReply(attempts=tuple(found))
     shown = show_task(task, asked)
     for number in open_ones:
         with suppress(ValueError):  # raised for a program that cannot be printed, which the judge gets unchanged
             found[number] = replace(found[number], shown=show_code(shown, request.attempts[number].code))
-    return ExaminationReply(question=shown.question, tests=shown.tests, attempts=tuple(found))
+    return ReadReply(question=shown.question, tests=shown.tests, attempts=tuple(found))
 
 
-def _score(request: Examine) -> ExaminationReply:
+def _score(request: ReadRequest) -> ReadReply:
     """Returns the scores of an environment, whose module was imported when the worker started. Raises ValueError: one
     is not in 0..1."""
     rule = importlib.import_module(request.environment).score
     scores = [float(rule(request.question, request.tests, attempt.text)) for attempt in request.attempts]
     if not all(0 <= score <= 1 for score in scores):
         raise ValueError(f"scores {scores} are not in 0..1")
-    return ExaminationReply(attempts=tuple(Examined(rules={}, reasons={}, score=score) for score in scores))
+    return ReadReply(attempts=tuple(AttemptRead(rules={}, reasons={}, score=score) for score in scores))
 
 
 def _with_fresh(
-    request: Examine, suite: TestSuite, asked: Asked, found: Sequence[Examined], ends_s: float
-) -> list[Examined]:
+    request: ReadRequest, suite: TestSuite, asked: Asked, found: Sequence[AttemptRead], ends_s: float
+) -> list[AttemptRead]:
     """Returns the findings, with the results of fresh tests for attempts that pass the visible ones. Tests are drawn
     only if an attempt passes, or, to make a dry run of the reference, if there are no attempts. Programs, and functions
     whose reference gives no fresh tests, get a dry run with other inputs if hidden tests do not tell.
@@ -116,7 +116,7 @@ def _has_other_output(more_tests: str, suite: TestSuite) -> bool:
 
 
 def _memories(
-    request: Examine, suite: TestSuite, functions: Collection[str], passing: Sequence[int], ends_s: float
+    request: ReadRequest, suite: TestSuite, functions: Collection[str], passing: Sequence[int], ends_s: float
 ) -> dict[int, FreshCases]:
     """Returns, for attempts that only visible tests show to be right, whether they seem to contain the answers."""
     found: dict[int, FreshCases] = {}
@@ -131,9 +131,11 @@ def _memories(
     return found
 
 
-def _read(request: Examine, task: Task, suite: TestSuite, asked: Asked, attempt: Attempt, dry_run_s: float) -> Examined:
+def _read(
+    request: ReadRequest, task: Task, suite: TestSuite, asked: Asked, attempt: Attempt, dry_run_s: float
+) -> AttemptRead:
     checked = check(attempt.code, attempt.text, task, asked)
-    found = Examined(
+    found = AttemptRead(
         rules={name: one.score for name, one in checked.items()},
         reasons={name: one.reason for name, one in checked.items() if one.reason},
         program=program_of(attempt.code, asked.wanted),
