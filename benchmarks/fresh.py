@@ -35,7 +35,7 @@ from codezero.config import EvaluatorConfig
 from codezero.evaluate.dryrun import Budget, dry_run
 from codezero.evaluate.fresh.draw import draw
 from codezero.evaluate.fresh.forms import form_of
-from codezero.evaluate.jobs import P_FRESH_FAILED, P_FRESH_IGNORED, Attempt, AttemptRead, ReadRequest, p_by_fresh
+from codezero.evaluate.jobs import P_FRESH_FAILED, P_FRESH_MOSTLY_FAILED, Attempt, AttemptRead, ReadRequest, p_by_fresh
 from codezero.evaluate.read_attempts import read_attempts
 from codezero.evaluate.rules.solution import asked_of
 from codezero.tasks.testcases import TestSuite, parse_tests
@@ -81,7 +81,7 @@ def _letter(found: AttemptRead) -> str:
     fresh = found.fresh
     p = p_by_fresh(fresh)
     if p is not None:
-        return {P_FRESH_FAILED: "F", P_FRESH_IGNORED: "T"}.get(p, "D")
+        return {P_FRESH_FAILED: "F", P_FRESH_MOSTLY_FAILED: "T"}.get(p, "D")
     if fresh.unknown:
         return "?"
     return "N" if not fresh.drawn else "P" if fresh.passed == fresh.drawn else "L"

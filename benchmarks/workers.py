@@ -2,7 +2,7 @@
 
     python -m benchmarks.workers ../shared/data/mbpp.jsonl
 
-First one attempt at a time: `read_attempts` called in this process against a job of one worker, the same attempt by both
+First one attempt at a time: `read_attempts` called here against a job of one worker, the same attempt by both
 in turn. Then groups of four attempts, all given to the workers at once: groups a second with 1, 2 and 4 of them, each
 `--repeat` times in turn, the median shown. Last what a start costs, and the most memory that a worker has taken.
 """

@@ -24,7 +24,7 @@ from codezero.evaluate.metrics import averages
 from codezero.ports import Gossip, Learner, Ledger, Proposals, Solver, TaskSource
 from codezero.reports import RoundReport, UpdateReport
 from codezero.runtime.memory import peak_rss_bytes
-from codezero.types import Recalled, RolloutGroup, RoundId, ScoredGroup, SwarmRound, TaskOrigin
+from codezero.types import Memorised, RolloutGroup, RoundId, ScoredGroup, SwarmRound, TaskOrigin
 
 if TYPE_CHECKING:
     from codezero.evaluate.evaluator import FrozenEvaluator
@@ -157,7 +157,7 @@ def _fresh_tests(scored: Sequence[ScoredGroup]) -> dict[str, int]:
     counts = Counter(drawn=sum(one.drawn for one in found), passed=sum(one.passed for one in found))
     counts["failed"] = sum(one.failed + one.doubtful for one in found)
     counts["unverified"] = sum(one.unverified for one in found)
-    counts["recalled"] = sum(one.recalled is Recalled.TABLE for one in found)
+    counts["recalled"] = sum(one.recalled is Memorised.YES for one in found)
     return dict(+counts)
 
 

@@ -167,17 +167,17 @@ class CaseResult:
     is refused."""
 
 
-class Recalled(str, Enum):
+class Memorised(str, Enum):
     """The result of a check for memorised examples, made on programs that pass them if there are no other tests."""
 
-    UNTRIED = "untried"
+    NOT_CHECKED = "untried"
     """The check was not needed or not possible; the attempt counts as its tests say."""
-    NONE = "none"
+    NO = "none"
     """No sign of memorised examples."""
-    TABLE = "table"
+    YES = "table"
     """For an example the program takes branches that no other input takes, or all inputs on one of its branches get
     the example's answer; or a function gives one value for all new inputs, and several for the visible ones."""
-    UNTOLD = "untold"
+    UNKNOWN = "untold"
     """The program cannot be followed on enough other inputs, or its answer is one that anybody might guess."""
 
 
@@ -196,7 +196,7 @@ class FreshCases:
     """Tests with an unknown outcome."""
     constant: bool = False
     """True if some tests are doubtful and the attempt gives one value for all where the reference gives several."""
-    recalled: Recalled = Recalled.UNTRIED
+    recalled: Memorised = Memorised.NOT_CHECKED
     unverified: bool = False
     """True if the attempt passed no other tests than those that its author was shown."""
 

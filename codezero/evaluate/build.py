@@ -132,7 +132,7 @@ class JudgeWeights:
         )
 
 
-def describe(config: NodeConfig, name: str, backend: Backend, why: str) -> str:
+def evaluator_line(config: NodeConfig, name: str, backend: Backend, why: str) -> str:
     """Returns a description of the evaluator in one line."""
     if backend is Backend.execution:
         return "evaluator: WARNING: evaluator.backend=execution RUNS what models wrote, in a sandbox"
@@ -228,7 +228,7 @@ def judge_alone(config: NodeConfig, console: Console) -> JudgeBackend | None:
     chosen, why = weights.choose(fits)
     if chosen is Backend.transformers and not fits:
         raise ModelError(f"memory does not hold {name}: set evaluator.model to a smaller one")
-    console.line(describe(config, name, chosen, why))
+    console.line(evaluator_line(config, name, chosen, why))
     if chosen is not Backend.transformers:
         return weights.outside(chosen)
     backend = TransformersBackend(weights.load(), config.evaluator)

@@ -10,7 +10,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from codezero.evaluate.rules import RULES, breaks_fatal
-from codezero.types import CaseOutcome, CaseResult, Count, FreshCases, Recalled, TaskOrigin
+from codezero.types import CaseOutcome, CaseResult, Count, FreshCases, Memorised, TaskOrigin
 from codezero.workers.job import Job
 
 MIN_TOKENS = 50
@@ -30,13 +30,13 @@ P_PASSED, P_FAILED = 0.99, 0.01
 """The probability that a solution is right if all cases passed in its dry run, and if one failed. Of 501 solutions that
 `benchmarks/evaluator.py` compared with their execution none was judged wrongly; still nothing is certain."""
 MOST_OF_FRESH = 0.7
-P_FRESH_FAILED, P_FRESH_IGNORED, P_FRESH_DOUBTFUL = 0.12, 0.01, 0.5
+P_FRESH_FAILED, P_FRESH_MOSTLY_FAILED, P_FRESH_DOUBTFUL = 0.12, 0.01, 0.5
 """The probability of being right for an attempt that passes its tests and fails a fresh one: FAILED if another attempt
-passes that one; IGNORED if none does, and it fails more than `MOST_OF_FRESH` of them or gives one value for all;
+passes that one; MOSTLY_FAILED if none does, and it fails more than `MOST_OF_FRESH` of them or gives one value for all;
 DOUBTFUL if it fails fewer. `python -m benchmarks.fresh` found that one in eight of MBPP's own solutions is wrong beyond
 its tests. So the first case has 0 to 12 % of right programs and 83 % of subtly wrong ones; the second 0 % and 95 % of
 tables of answers; the third 12 % and 87 % of subtly wrong ones: equally many of both if one in eight is wrong."""
-P_RECALLED = 0.05
+P_MEMORISED = 0.05
 """The same for a program that seems to contain the answers to its examples, if nothing else is known of it. No right
 program for 50 problems seemed to (`python -m benchmarks.recalled`)."""
 
@@ -101,14 +101,14 @@ class ReadRequest(Struct, frozen=True, kw_only=True):
 def p_by_fresh(fresh: FreshCases) -> float | None:
     """Returns the probability that an attempt with these results is right; None if it failed no fresh test and seems to
     hold no answers of the visible ones."""
-    if fresh.recalled is Recalled.TABLE:
-        return P_RECALLED
-    if fresh.recalled is Recalled.UNTOLD:
+    if fresh.recalled is Memorised.YES:
+        return P_MEMORISED
+    if fresh.recalled is Memorised.UNKNOWN:
         return P_FRESH_DOUBTFUL
     if fresh.failed:
         return P_FRESH_FAILED
     if fresh.doubtful and (fresh.constant or fresh.doubtful > MOST_OF_FRESH * (fresh.passed + fresh.doubtful)):
-        return P_FRESH_IGNORED
+        return P_FRESH_MOSTLY_FAILED
     return P_FRESH_DOUBTFUL if fresh.doubtful else None
 
 

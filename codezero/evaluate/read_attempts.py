@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from codezero.evaluate.copies import program_of
 from codezero.evaluate.dryrun import budget_of, dry_run, share_of
-from codezero.evaluate.fresh.draw import MIN_ASKED, NONE, draw, has_form, recalled_by
-from codezero.evaluate.fresh.memory import memory_of
+from codezero.evaluate.fresh.draw import MIN_ASKED, NONE, draw, function_memorises, has_form
+from codezero.evaluate.fresh.memorised import program_memorises
 from codezero.evaluate.fresh.results import results_of
 from codezero.evaluate.jobs import (
     MAX_REASONS,
@@ -28,7 +28,7 @@ from codezero.evaluate.rules.check import check
 from codezero.evaluate.rules.solution import Asked, asked_of
 from codezero.evaluate.shown import show_code, show_task
 from codezero.tasks.testcases import TestSuite, parse_tests
-from codezero.types import CaseResult, FreshCases, Recalled, Task
+from codezero.types import CaseResult, FreshCases, Memorised, Task
 
 FRESH_SHARE = 0.25
 """The share of the time for dry runs that is kept for fresh tests, so that slow attempts do not avoid them."""
@@ -76,7 +76,7 @@ def _with_fresh(
     """Returns the findings, with the results of fresh tests for attempts that pass the visible ones. Tests are drawn
     only if an attempt passes, or, to make a dry run of the reference, if there are no attempts. Programs, and functions
     whose reference gives no fresh tests, get a dry run with other inputs if hidden tests do not tell.
-    The result is UNTOLD if the tests show no result of a function, as with helpers: a table of answers could not be
+    The result is UNKNOWN if the tests show no result of a function, as with helpers: a table of answers could not be
     found then; if the reference gives one result for all inputs, or few fresh tests; also for a small table if all
     fresh tests have one result, which may be its default."""
     passing = [number for number, one in enumerate(found) if one.settled(request.fatal_rules)]
@@ -84,7 +84,7 @@ def _with_fresh(
         return list(found)
     functions = asked.functions
     if not suite.examples and not asked.pairs and not has_form(suite, functions):
-        untold = FreshCases(recalled=Recalled.UNTOLD, unverified=True)
+        untold = FreshCases(recalled=Memorised.UNKNOWN, unverified=True)
         return [replace(one, fresh=untold) if number in passing else one for number, one in enumerate(found)]
     tests = NONE
     if request.reference is not None and not suite.examples:
@@ -98,7 +98,7 @@ def _with_fresh(
             is_small = found[number].has_small_table and not tests.varied
             is_untold = is_small or tests.one_result or len(tests) < min(MIN_ASKED, request.num_fresh)
             if is_untold and p_by_fresh(one) is None:
-                told[number] = dataclasses.replace(one, recalled=Recalled.UNTOLD)
+                told[number] = dataclasses.replace(one, recalled=Memorised.UNKNOWN)
     else:
         told = (
             {}
@@ -123,10 +123,10 @@ def _memories(
     for left, number in zip(range(len(passing), 0, -1), passing, strict=True):
         code, seconds = request.attempts[number].code, (ends_s - time.process_time()) / left
         if suite.examples:
-            recalled = memory_of(code, suite.examples, request.question, request.seed, seconds)
+            recalled = program_memorises(code, suite.examples, request.question, request.seed, seconds)
         else:
             seed, count = request.seed, request.num_fresh
-            recalled = recalled_by(code, suite, functions, seed=seed, count=count, seconds=seconds)
+            recalled = function_memorises(code, suite, functions, seed=seed, count=count, seconds=seconds)
         found[number] = FreshCases(recalled=recalled, unverified=True)
     return found
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from codezero.tasks.testcases import StdinExample
 
 
-def said_by(question: str, examples: Sequence[StdinExample]) -> Callable[[str], bool]:
+def fixed_phrases_of(question: str, examples: Sequence[StdinExample]) -> Callable[[str], bool]:
     """Returns a function that tells whether a text is a fixed phrase of the statement: it has a word and no digits, and
     the statement has it more often than its own copies of the examples do."""
     question = _flat(question)

@@ -17,7 +17,7 @@ import torch
 from codezero.config import Backend, Network, NodeConfig, RolloutEngine, TrainConfig, TrainMethod
 from codezero.errors import TrainingError
 from codezero.evaluate.backends.transformers import Frozen, TransformersBackend
-from codezero.evaluate.build import LARGE_JUDGE, JudgeWeights, count_workers, describe, judge_that_fits
+from codezero.evaluate.build import LARGE_JUDGE, JudgeWeights, count_workers, evaluator_line, judge_that_fits
 from codezero.evaluate.reading import AttemptReader
 from codezero.llm import catalogue, engines, store
 from codezero.llm import device as devices
@@ -140,7 +140,7 @@ class Models:
             self.judge_backend = TransformersBackend(self.judge, config.evaluator, frozen_in_turn)
             self.judge_backend.check()
         console.line(f"solver: {config.model.name}, {method.value}, on {devices.describe(device, dtype)}")
-        console.line(describe(config, weights.name, backend, plan.why))
+        console.line(evaluator_line(config, weights.name, backend, plan.why))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

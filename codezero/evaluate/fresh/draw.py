@@ -16,7 +16,7 @@ from codezero.evaluate.dryrun import Budget, dry_run, printed, until
 from codezero.evaluate.fresh.forms import NEAR, Form, form_of
 from codezero.evaluate.fresh.mutate import mutants
 from codezero.tasks.testcases import UNPARSEABLE, TestSuite
-from codezero.types import CaseOutcome, Recalled
+from codezero.types import CaseOutcome, Memorised
 
 MAX_TESTS = 50
 """The most visible tests that are read."""
@@ -117,12 +117,12 @@ def _literal(text: str) -> list[Any]:
     return [value] if text == repr(value) or isinstance(value, set | dict) else []
 
 
-def recalled_by(
+def function_memorises(
     program: str, suite: TestSuite, functions: Collection[str], *, seed: bytes, count: int, seconds: float
-) -> Recalled:
+) -> Memorised:
     """Returns whether a program that passes its tests seems to contain their answers, by its values for `count` similar
     inputs, without a reference. It does if it gives one value for all of these and several for the visible inputs, as a
-    table with a default does; not if the value is a boolean, which right functions give too. It is UNTOLD
+    table with a default does; not if the value is a boolean, which right functions give too. It is UNKNOWN
 
     - if one for a visible input is no literal or takes too long, which a table's author can see to, or fewer than
       `MIN_ASKED` similar inputs are found;
@@ -135,25 +135,25 @@ def recalled_by(
     ends = process_time() + seconds
     alike = _alike(suite, functions)
     if alike is None:
-        return Recalled.UNTRIED
+        return Memorised.NOT_CHECKED
     form, inputs = alike
     asked = [form.asked(one) for one in mutants(inputs, count, random.Random(seed), seconds / 2)]
     visible = values_of(program, suite, [form.asked(one) for one in inputs], _budget(ends, len(inputs)))
     if len(visible) < len(inputs) or len(asked) < MIN_ASKED:
-        return Recalled.UNTOLD
+        return Memorised.UNKNOWN
     values = list(values_of(program, suite, asked, _budget(ends, len(asked))).values())
     if not values:
-        return Recalled.UNTOLD
+        return Memorised.UNKNOWN
     shown, given = set(map(repr, visible.values())), set(map(repr, values))
     if len(given) != 1:
         is_guess = given <= shown and not any(isinstance(value, bool | str) for value in values)
-        return Recalled.UNTOLD if is_guess else Recalled.NONE
+        return Memorised.UNKNOWN if is_guess else Memorised.NO
     if len(shown) == 1:
-        return Recalled.UNTOLD
+        return Memorised.UNKNOWN
     if isinstance(values[0], bool):
-        return Recalled.NONE
+        return Memorised.NO
     have_words = all(any(isinstance(value, str) and value.isalpha() for value in one) for one in inputs)
-    return Recalled.UNTOLD if have_words or given <= shown else Recalled.TABLE
+    return Memorised.UNKNOWN if have_words or given <= shown else Memorised.YES
 
 
 def asked_like(suite: TestSuite, functions: Collection[str], *, seed: bytes, count: int, seconds: float) -> list[str]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from codezero.evaluate.rules.by_heart import by_heart
+from codezero.evaluate.rules.hardcoded_programs import hardcoded_programs
 from codezero.evaluate.rules.literals import Literals
 from codezero.evaluate.rules.reached import reached
 from codezero.evaluate.rules.solution import KEPT, RuleScore, Solution, broken
@@ -42,7 +42,7 @@ class _Case:
 
 
 def hardcoded(solution: Solution) -> RuleScore | None:
-    """Scores whether the code computes its answers. For a program that reads stdin, see `by_heart`.
+    """Scores whether the code computes its answers. For a program that reads stdin, see `hardcoded_programs`.
 
     The rule is broken by a table with inputs and answers of at least two tests (or the only one), if they are at least
     half of its rows, or no honest table has such inputs. It is half broken (`SMALL_TABLE`) if an honest table may have
@@ -57,7 +57,7 @@ def hardcoded(solution: Solution) -> RuleScore | None:
     others than those of the tests, and code that the tested functions do not reach.
     """
     if solution.asked.is_program:
-        return by_heart(solution)
+        return hardcoded_programs(solution)
     literals = Literals()
     cases = list(_cases(solution, literals))
     if not cases:

@@ -81,10 +81,10 @@ def test_the_judges_precision(monkeypatch, settings, in_hardware, dtype):
 
 def test_the_line_at_the_start_says_what_judges():
     config = load_config([])
-    line = judging.describe(config, "M", Backend.llama_cpp, "why")
+    line = judging.evaluator_line(config, "M", Backend.llama_cpp, "why")
     assert line == "evaluator: rules, a dry run, then M, frozen, by logit; it never runs code (llama_cpp: why)"
-    assert "by likelihood" in judging.describe(config, "M", Backend.transformers, "why")
-    assert "RUNS" in judging.describe(config, "M", Backend.execution, "why")
+    assert "by likelihood" in judging.evaluator_line(config, "M", Backend.transformers, "why")
+    assert "RUNS" in judging.evaluator_line(config, "M", Backend.execution, "why")
 
 
 @pytest.mark.parametrize(

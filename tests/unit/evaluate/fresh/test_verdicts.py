@@ -16,9 +16,9 @@ from codezero.evaluate.jobs import (
     P_FAILED,
     P_FRESH_DOUBTFUL,
     P_FRESH_FAILED,
-    P_FRESH_IGNORED,
+    P_FRESH_MOSTLY_FAILED,
+    P_MEMORISED,
     P_PASSED,
-    P_RECALLED,
 )
 from codezero.evaluate.reading import AttemptReader, Fresh
 from codezero.evaluate.score_file import score_lines
@@ -107,7 +107,7 @@ def test_a_right_attempt_passes_and_says_how_many():
 
 @pytest.mark.parametrize("table", [TABLE, LAST])
 def test_a_table_that_passes_what_is_visible_is_found_out_alone(table):
-    assert p_of(table) == [P_FRESH_IGNORED]
+    assert p_of(table) == [P_FRESH_MOSTLY_FAILED]
 
 
 def test_a_table_behind_a_method_is_found_out():
@@ -165,7 +165,7 @@ def test_a_counter_fails_the_asserts_of_a_loop():
 
 def test_tables_that_agree_with_each_other_do_not_outvote_the_reference():
     other = LAST.replace("sum(xs)", "xs[0] + sum(xs[1:])")
-    assert p_of(LAST, other) == [P_FRESH_IGNORED] * 2
+    assert p_of(LAST, other) == [P_FRESH_MOSTLY_FAILED] * 2
 
 
 def test_a_failure_of_what_is_visible_is_as_it_was_and_needs_no_reference():
@@ -175,7 +175,7 @@ def test_a_failure_of_what_is_visible_is_as_it_was_and_needs_no_reference():
 
 
 def test_what_loops_on_fresh_inputs_has_failed_them():
-    assert p_of(LOOPS) == [P_FRESH_IGNORED]
+    assert p_of(LOOPS) == [P_FRESH_MOSTLY_FAILED]
 
 
 SLOW = "def f(xs):\n    for _ in range(40_000): pass\n    return sum(xs)"
@@ -229,7 +229,7 @@ def test_without_a_reference_that_passes_nothing_changes(reference):
 @pytest.mark.parametrize("reference", [None, WRONG, "def f(xs):\n    import numpy"])
 def test_a_reference_that_gives_no_fresh_tests_hides_no_table(reference):
     table = "def f(xs):\n    return {3: 15, 2: 3, 1: 7}[len(xs)] if xs in ([1, 2], [4, 9, 2], [7]) else 0"
-    assert p_of(table, reference=reference) == [P_RECALLED]
+    assert p_of(table, reference=reference) == [P_MEMORISED]
 
 
 @pytest.mark.parametrize(
@@ -284,8 +284,8 @@ SIGNS = "def f(s):\n    return {'red': 'stop', 'green': 'go', 'amber': 'wait'}.g
     [
         (DAYS, MONTHS, "def f(m):\n    return 28 + int('303232332323'[m - 1])", P_PASSED),
         (DAYS, MONTHS, None, P_FRESH_DOUBTFUL),
-        (BY_HEART, MONTHS, DAYS, P_FRESH_IGNORED),
-        (BY_HEART, MONTHS, None, P_RECALLED),
+        (BY_HEART, MONTHS, DAYS, P_FRESH_MOSTLY_FAILED),
+        (BY_HEART, MONTHS, None, P_MEMORISED),
         (SIGNS, COLOURS, SIGNS, P_FRESH_DOUBTFUL),
         (f"import numpy\n{DAYS}\nnumpy.array(1)", MONTHS, None, P_FRESH_DOUBTFUL),
         (DAYS.replace("28", "29"), MONTHS, DAYS, P_FAILED),

@@ -12,9 +12,9 @@ from time import process_time
 from codezero.evaluate.dryrun import Budget
 from codezero.evaluate.dryrun.watch import WatchedRun, watched
 from codezero.evaluate.fresh.inputs import inputs_like, written
-from codezero.evaluate.said import said_by
+from codezero.evaluate.said import fixed_phrases_of
 from codezero.tasks.testcases import StdinExample
-from codezero.types import CaseOutcome, Recalled
+from codezero.types import CaseOutcome, Memorised
 
 NUM_INPUTS = 32
 MIN_ENDED = 6
@@ -26,28 +26,32 @@ MAX_EXAMPLES = 4
 _GUESSED = ("0", "1", "-1")
 
 
-def memory_of(code: str, examples: Sequence[StdinExample], question: str, seed: bytes, seconds: float) -> Recalled:
+def program_memorises(
+    code: str, examples: Sequence[StdinExample], question: str, seed: bytes, seconds: float
+) -> Memorised:
     """Returns whether a program that passes the examples seems to contain their answers, after at most `seconds` of
     processor time."""
-    ends, found, is_known = process_time() + seconds, set[Recalled](), said_by(question, examples)
+    ends, found, is_known = process_time() + seconds, set[Memorised](), fixed_phrases_of(question, examples)
     for left, one in zip(range(min(len(examples), MAX_EXAMPLES), 0, -1), examples, strict=False):
         found.add(_of_example(code, one, question, seed, (ends - process_time()) / left, is_known))
-    return next((one for one in (Recalled.TABLE, Recalled.UNTOLD, Recalled.NONE) if one in found), Recalled.UNTRIED)
+    return next(
+        (one for one in (Memorised.YES, Memorised.UNKNOWN, Memorised.NO) if one in found), Memorised.NOT_CHECKED
+    )
 
 
 def _of_example(
     code: str, example: StdinExample, question: str, seed: bytes, seconds: float, is_known: Callable[[str], bool]
-) -> Recalled:
+) -> Memorised:
     words = _words_of(question, example)
     others = inputs_like(example.given, NUM_INPUTS, random.Random(seed + example.given.encode()), words)
     if len(others) < MIN_ENDED:
-        return Recalled.UNTRIED
+        return Memorised.NOT_CHECKED
     inputs = [written(example.given), *others]
     seen = watched(code, inputs, Budget(steps=STEPS, total_seconds=max(seconds, 0.0)))
     ended = [one for one in seen[1:] if one.outcome is CaseOutcome.PASS]
     answer = example.expected.split()
     if len(ended) < MIN_ENDED or seen[0].output.split() != answer:
-        return Recalled.UNTOLD
+        return Memorised.UNKNOWN
     is_guessed = all(
         is_known(line) or all(word in words or word in _GUESSED for word in line.split())
         for line in example.expected.splitlines()
@@ -64,22 +68,22 @@ def _words_of(question: str, example: StdinExample) -> set[str]:
     return {word for word in shown if told.count(word) > is_repeated * shown.count(word)}
 
 
-def _compared(shown: WatchedRun, others: Sequence[WatchedRun], example: StdinExample, is_guessed: bool) -> Recalled:
+def _compared(shown: WatchedRun, others: Sequence[WatchedRun], example: StdinExample, is_guessed: bool) -> Memorised:
     """Compares the dry run of an example with those of other inputs.
 
-    If the example takes a decision that no other input takes, it is a table where that names a word of the example,
-    such as 17 in `n == 17`, and UNTOLD where it does not, as in `year % 400 == 0`. If every input that takes one of its
-    decisions prints its answer it is a table, or UNTOLD if that is easily guessed: 0, 1, -1, words and phrases of the
-    statement."""
+    If the example takes a decision that no other input takes, the result is YES where that names a word of the
+    example, such as 17 in `n == 17`, and UNKNOWN where it does not, as in `year % 400 == 0`. If every input that takes
+    one of its decisions prints its answer it is YES, or UNKNOWN if that is easily guessed: 0, 1, -1, words and phrases
+    of the statement."""
     if own := shown.decisions - frozenset().union(*(one.decisions for one in others)):
         words = set(example.given.split()) - set(_GUESSED)
         named = any(words & _literals(shown.expressions.get(number)) for number, _ in own)
-        return Recalled.TABLE if named else Recalled.UNTOLD
+        return Memorised.YES if named else Memorised.UNKNOWN
     as_shown = {id(one) for one in others if one.output.split() == example.expected.split()}
     for decision in shown.decisions:
         if all(id(one) in as_shown for one in others if decision in one.decisions):
-            return Recalled.UNTOLD if is_guessed else Recalled.TABLE
-    return Recalled.NONE
+            return Memorised.UNKNOWN if is_guessed else Memorised.YES
+    return Memorised.NO
 
 
 def _literals(expression: ast.expr | None) -> set[str]:

@@ -8,9 +8,9 @@ from benchmarks.attacks.memory import CLASSES, RULES, VARIANTS, memorised
 from benchmarks.contests import PROBLEMS
 from benchmarks.contests.styles import STYLES, dress
 from codezero.evaluate.fresh.inputs import inputs_like
-from codezero.evaluate.jobs import P_FRESH_DOUBTFUL, P_RECALLED, Attempt, ReadRequest, p_by_fresh
+from codezero.evaluate.jobs import P_FRESH_DOUBTFUL, P_MEMORISED, Attempt, ReadRequest, p_by_fresh
 from codezero.evaluate.read_attempts import read_attempts
-from codezero.types import Recalled, TaskOrigin
+from codezero.types import Memorised, TaskOrigin
 
 QUESTION = "Read a number and so many more. Print the sum of their squares."
 TESTS = "Input:\n3\n1 2 4\nOutput:\n21\n"
@@ -55,12 +55,12 @@ def test_right_programs_remember_nothing_however_they_are_written(style):
     for problem in PROBLEMS[:40:13]:
         given, expected = problem.shown
         one = found(dress(problem.core, style), problem.asks, f"Input:\n{given}\nOutput:\n{expected}\n")
-        assert (one.fresh.recalled, one.fresh.unverified) == (Recalled.NONE, True), problem.name
+        assert (one.fresh.recalled, one.fresh.unverified) == (Memorised.NO, True), problem.name
 
 
 def test_what_is_remembered_counts_as_it_was_measured_to():
     table = found("data = open(0).read()\nprint(21 if len(data) == 8 else data)")
-    assert (table.fresh.recalled, p_by_fresh(table.fresh)) == (Recalled.TABLE, P_RECALLED)
+    assert (table.fresh.recalled, p_by_fresh(table.fresh)) == (Memorised.YES, P_MEMORISED)
     assert table.settled(fatal_rules=True) is False
 
 
@@ -71,7 +71,7 @@ def test_what_is_remembered_counts_as_it_was_measured_to():
 )
 def test_an_answer_that_anybody_might_guess_is_left_out(code):
     one = found(code, ASKED, "Input:\n9\nOutput:\nYES\n")
-    assert (one.fresh.recalled, p_by_fresh(one.fresh)) == (Recalled.UNTOLD, P_FRESH_DOUBTFUL)
+    assert (one.fresh.recalled, p_by_fresh(one.fresh)) == (Memorised.UNKNOWN, P_FRESH_DOUBTFUL)
 
 
 CHAT = "Input:\nwjmzbmr\nOutput:\nCHAT WITH HER!\nInput:\nxiaodao\nOutput:\nIGNORE HIM!\n"
@@ -80,8 +80,8 @@ CHAT = "Input:\nwjmzbmr\nOutput:\nCHAT WITH HER!\nInput:\nxiaodao\nOutput:\nIGNO
 @pytest.mark.parametrize(
     ("question", "recalled"),
     [
-        (f'If it is a female print "CHAT WITH HER!", otherwise, print "IGNORE HIM!".\n\n{CHAT}', Recalled.UNTOLD),
-        (f"CHAT WITH HER or IGNORE HIM?\n\n{CHAT}", Recalled.TABLE),
+        (f'If it is a female print "CHAT WITH HER!", otherwise, print "IGNORE HIM!".\n\n{CHAT}', Memorised.UNKNOWN),
+        (f"CHAT WITH HER or IGNORE HIM?\n\n{CHAT}", Memorised.YES),
     ],
     ids=["said", "shown with the examples"],
 )
@@ -108,14 +108,14 @@ def test_a_case_of_its_own_is_no_table_unless_it_names_a_word_of_the_example():
 
 def test_a_program_that_never_ends_on_other_inputs_is_left_out():
     one = found("data = open(0).read()\nwhile sum(map(ord, data)) - 430:\n    pass\nprint(len(data) + 13)", share=0.3)
-    assert p_by_fresh(one.fresh) is None or one.fresh.recalled is not Recalled.NONE
+    assert p_by_fresh(one.fresh) is None or one.fresh.recalled is not Memorised.NO
 
 
 def test_nothing_is_looked_for_where_hidden_tests_are_at_hand_or_nothing_fresh_is_wanted():
     table = "data = open(0).read()\nprint(21 if len(data) == 8 else 5)"
     assert found(RIGHT, more_tests="Input:\n1\n5\nOutput:\n25\n").fresh.unverified is False
-    assert found(table, more_tests="Input:\n1\n5\nOutput:\n5\n").fresh.recalled is Recalled.UNTRIED
-    assert found(table, num_fresh=0).fresh.recalled is Recalled.UNTRIED
+    assert found(table, more_tests="Input:\n1\n5\nOutput:\n5\n").fresh.recalled is Memorised.NOT_CHECKED
+    assert found(table, num_fresh=0).fresh.recalled is Memorised.NOT_CHECKED
 
 
 def test_hidden_tests_with_both_answers_tell_right_from_constant():
@@ -128,25 +128,25 @@ def test_hidden_tests_with_both_answers_tell_right_from_constant():
 def test_a_hidden_test_with_the_answer_of_the_example_tells_nothing_of_a_constant():
     hidden = "Input:\n16\nOutput:\nYES\n"
     one = found("n = input()\nprint('YES' if n else 'NO')", ASKED, "Input:\n9\nOutput:\nYES\n", more_tests=hidden)
-    assert (one.fresh.recalled, one.fresh.unverified) == (Recalled.UNTOLD, True)
+    assert (one.fresh.recalled, one.fresh.unverified) == (Memorised.UNKNOWN, True)
 
 
 @pytest.mark.parametrize(
     ("code", "reference", "recalled"),
     [
-        ("def f(n):\n    return n == n", None, Recalled.UNTOLD),
-        ("def f(n):\n    return n > 0", None, Recalled.UNTOLD),
-        ("def f(n):\n    return n % 2 == 1", None, Recalled.NONE),
-        ("def f(n):\n    return n == n", "def f(n):\n    return n > 0", Recalled.UNTOLD),
-        ("def f(n):\n    return n > 0", "def f(n):\n    return n >= 1", Recalled.UNTOLD),
-        ("def f(n):\n    return True", "def f(n):\n    return True if n % 2 else 1", Recalled.UNTOLD),
-        ("def f(n):\n    return n % 2 == 1", "def f(n):\n    return n & 1 > 0", Recalled.UNTRIED),
+        ("def f(n):\n    return n == n", None, Memorised.UNKNOWN),
+        ("def f(n):\n    return n > 0", None, Memorised.UNKNOWN),
+        ("def f(n):\n    return n % 2 == 1", None, Memorised.NO),
+        ("def f(n):\n    return n == n", "def f(n):\n    return n > 0", Memorised.UNKNOWN),
+        ("def f(n):\n    return n > 0", "def f(n):\n    return n >= 1", Memorised.UNKNOWN),
+        ("def f(n):\n    return True", "def f(n):\n    return True if n % 2 else 1", Memorised.UNKNOWN),
+        ("def f(n):\n    return n % 2 == 1", "def f(n):\n    return n & 1 > 0", Memorised.NOT_CHECKED),
     ],
 )
 def test_a_constant_is_masked_where_all_results_are_equal_and_what_cannot_be_told_from_it(code, reference, recalled):
     one = found(code, tests="assert f(3) == True\nassert f(7)\nassert f(13) is True", reference=reference)
     assert one.fresh.recalled is recalled
-    assert p_by_fresh(one.fresh) == (P_FRESH_DOUBTFUL if recalled is Recalled.UNTOLD else None)
+    assert p_by_fresh(one.fresh) == (P_FRESH_DOUBTFUL if recalled is Memorised.UNKNOWN else None)
 
 
 def test_an_object_that_decides_its_own_truth_is_not_asked_twice():
@@ -155,7 +155,7 @@ def test_an_object_that_decides_its_own_truth_is_not_asked_twice():
         "odd, total = Odd(), 0\nwhile odd:\n    total += 1\nn = int(input())\n"
         "print(sum(int(x) ** 2 for x in input().split()) + total - 2)"
     )
-    assert found(code).fresh.recalled is Recalled.NONE
+    assert found(code).fresh.recalled is Memorised.NO
 
 
 FACTORIAL = "assert f(3) == 6\nassert f(4) == 24\nassert f(5) == 120"
@@ -166,12 +166,12 @@ SQUARED = "assert f(3) == 9\nassert f(5) == 25\nassert f(12) == 144"
 @pytest.mark.parametrize(
     ("code", "recalled"),
     [
-        ("def f(n):\n    return n * n", Recalled.NONE),
+        ("def f(n):\n    return n * n", Memorised.NO),
         (
             "def f(n):\n    return 9 if n * 7 == 21 else 25 if n * 7 == 35 else 144 if n * 7 == 84 else 0",
-            Recalled.TABLE,
+            Memorised.YES,
         ),
-        ("def f(n):\n    return 9 if n * 7 == 21 else 25 if n * 7 == 35 else 144", Recalled.UNTOLD),
+        ("def f(n):\n    return 9 if n * 7 == 21 else 25 if n * 7 == 35 else 144", Memorised.UNKNOWN),
     ],
     ids=["right", "a table's default", "a table's default is visible"],
 )
@@ -183,15 +183,15 @@ def test_a_function_without_a_reference_is_asked_about_other_inputs(code, recall
 @pytest.mark.parametrize(
     ("code", "tests", "recalled"),
     [
-        ("def f(n):\n    return 9 if n <= 3 else 25 if n <= 5 else 144", SQUARED, Recalled.UNTOLD),
-        ("def f(n):\n    return 6 if n < 4 else 24 if n < 5 else 120", FACTORIAL, Recalled.UNTOLD),
+        ("def f(n):\n    return 9 if n <= 3 else 25 if n <= 5 else 144", SQUARED, Memorised.UNKNOWN),
+        ("def f(n):\n    return 6 if n < 4 else 24 if n < 5 else 120", FACTORIAL, Memorised.UNKNOWN),
         (
             "def f(n):\n    total = 1\n    for i in range(n):\n        total *= i + 1\n    return total",
             FACTORIAL,
-            Recalled.NONE,
+            Memorised.NO,
         ),
-        ("def f(s):\n    return 'long' if len(s) > 4 else 'short'", LONG, Recalled.NONE),
-        ("def f(b):\n    return 1 if b else 0", "assert f(True) == 1\nassert f(False) == 0", Recalled.UNTOLD),
+        ("def f(s):\n    return 'long' if len(s) > 4 else 'short'", LONG, Memorised.NO),
+        ("def f(b):\n    return 1 if b else 0", "assert f(True) == 1\nassert f(False) == 0", Memorised.UNKNOWN),
     ],
     ids=["steps", "steps over few inputs", "right over few inputs", "texts", "nothing else to ask"],
 )
@@ -201,7 +201,7 @@ def test_a_function_that_gives_only_visible_results_is_masked(code, tests, recal
 
 def test_a_right_program_that_counts_words_remembers_nothing():
     tests = "Input:\nthe cat sat on it\nOutput:\n5\nInput:\na b c\nOutput:\n3\n"
-    assert found("print(len(input().split()))", "Print the number of words.", tests).fresh.recalled is Recalled.NONE
+    assert found("print(len(input().split()))", "Print the number of words.", tests).fresh.recalled is Memorised.NO
 
 
 TABLE = "def f(n):\n    k, t = n * 7, {21: 10, 35: 26, 84: 145}\n    if k in t:\n        return t[k] - 1\n"
@@ -218,7 +218,7 @@ TABLE = "def f(n):\n    k, t = n * 7, {21: 10, 35: 26, 84: 145}\n    if k in t:\
     ids=["values of its own", "the values' lines joined", "its own print", "its own repr"],
 )
 def test_no_table_hides_the_values_that_it_gives_for_other_inputs(code):
-    assert found(code, tests=SQUARED).fresh.recalled is Recalled.TABLE
+    assert found(code, tests=SQUARED).fresh.recalled is Memorised.YES
 
 
 def test_a_right_function_that_has_no_root_for_other_inputs_is_no_table():
@@ -230,19 +230,19 @@ def test_a_right_function_that_has_no_root_for_other_inputs_is_no_table():
 def test_a_function_that_says_yes_or_no_may_say_one_of_them_to_all_other_inputs():
     code = "def f(n):\n    return n * 11 == 11 * 1369 or n == 49"
     tests = "assert f(1369) == True\nassert f(49) == True\nassert f(700) == False"
-    assert found(code, tests=tests).fresh.recalled is Recalled.NONE
+    assert found(code, tests=tests).fresh.recalled is Memorised.NO
 
 
 @pytest.mark.parametrize(
     ("default", "tests", "recalled"),
     [
-        ("'No'", "assert f(1369) == 'Yes'\nassert f(49) == 'Yes'\nassert f(700) == 'No'", Recalled.UNTOLD),
-        ("'No'", "assert f(1369) == 'Yes'\nassert f(49) == 'Yes'", Recalled.UNTOLD),
-        ("'Odd'", "assert f(1369) == 'Yes'\nassert f(49) == 'Yes'\nassert f(700) == 'No'", Recalled.TABLE),
+        ("'No'", "assert f(1369) == 'Yes'\nassert f(49) == 'Yes'\nassert f(700) == 'No'", Memorised.UNKNOWN),
+        ("'No'", "assert f(1369) == 'Yes'\nassert f(49) == 'Yes'", Memorised.UNKNOWN),
+        ("'Odd'", "assert f(1369) == 'Yes'\nassert f(49) == 'Yes'\nassert f(700) == 'No'", Memorised.YES),
         (
             "'No'",
             "assert f(1369) == 'Yes'\nassert f(49) == 'Yes'\nassert f(700) == 'No'\nassert f(0) == 'None'",
-            Recalled.UNTOLD,
+            Memorised.UNKNOWN,
         ),
     ],
     ids=["one of two", "one result", "a third value", "one of three"],
@@ -261,12 +261,12 @@ def test_a_function_that_gives_one_of_its_results_to_all_other_inputs_is_masked(
         (
             "def f(way):\n    return dict(up='down', left='right', down='up').get(way, 'stay')",
             "assert f('up') == 'down'\nassert f('left') == 'right'\nassert f('down') == 'up'",
-            Recalled.UNTOLD,
+            Memorised.UNKNOWN,
         ),
         (
             "def f(code):\n    return {'a-1': 4, 'b-7': 5, 'c-9': 6}.get(code, 0)",
             "assert f('a-1') == 4\nassert f('b-7') == 5\nassert f('c-9') == 6",
-            Recalled.TABLE,
+            Memorised.YES,
         ),
     ],
     ids=["words", "other texts"],

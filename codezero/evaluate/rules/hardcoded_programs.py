@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from codezero.evaluate.rules.literals import Literals
 from codezero.evaluate.rules.solution import BUILTINS, STDIN_NAMES, RuleScore, Solution, broken
 from codezero.evaluate.rules.tables import branches, tables
-from codezero.evaluate.said import said_by
+from codezero.evaluate.said import fixed_phrases_of
 
 _HARMLESS = BUILTINS - {"print"} | {"sys"}
 """Names that a statement may use if it reads input without using it."""
@@ -20,7 +20,7 @@ _MIN_TELLING = 4
 """The fewest characters, without zeros at the ends, of an answer that no program contains by chance."""
 
 
-def by_heart(solution: Solution) -> RuleScore | None:
+def hardcoded_programs(solution: Solution) -> RuleScore | None:
     """Returns a broken rule if the program contains a table of the examples, or all their answers as literals, or does
     not use its input; else None.
 
@@ -44,7 +44,7 @@ def by_heart(solution: Solution) -> RuleScore | None:
         hits = [by_row[row] for row in rows if row in by_row]
         if any(hits) or (hits and not is_chain and len(hits) == len(rows)):
             return broken(f"line {line}: looks up the answers of the examples by their input")
-    is_said = said_by(solution.task.question, examples)
+    is_said = fixed_phrases_of(solution.task.question, examples)
     if all(_is_telling(example.expected, solution.task.question, is_said) for example in examples):
         held = {literals.of(node) for node in _results(solution.nodes)}
         if all(found & held for found in answers):
