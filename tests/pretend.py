@@ -246,7 +246,9 @@ def install() -> None:
     torch.UntypedStorage.data_ptr = lambda storage: storage._cdata  # ours have no data, but views share a storage
     torch.rand, torch.randint, torch.randn = map(_drawing, (torch.rand, torch.randint, torch.randn))
     devices.choose_device = lambda wanted: DEVICE
-    devices.choose_dtype = lambda wanted, device: torch.float32 if wanted is Dtype.float32 else torch.bfloat16
+    devices.choose_dtype = lambda wanted, device, frozen=False: (
+        torch.float32 if wanted is Dtype.float32 else torch.bfloat16
+    )
     devices.describe = lambda device, dtype: f"pretended accelerator, {dtype}"
     move = PreTrainedModel.to
     PreTrainedModel.to = lambda model, *args: _tied(move(model, *args))

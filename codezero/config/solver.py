@@ -45,8 +45,8 @@ class ModelConfig:
     device: Device = Device.auto
     """The device that models run on; auto prefers cuda, then mps, then cpu."""
     dtype: Dtype = Dtype.auto
-    """Precision of weights and arithmetic; auto is bfloat16 on NVIDIA GPUs that compute in it (Ampere and newer), else
-    float32."""
+    """Precision of weights and arithmetic; auto is bfloat16 on NVIDIA GPUs that compute in it (Ampere and newer), for
+    a proposer that does not learn also on CPUs that do, else float32."""
     cache_dir: str = "~/.cache/codezero"
     """The folder of prepared models."""
     threads: int = 0

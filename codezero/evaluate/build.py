@@ -84,10 +84,8 @@ class JudgeWeights:
         can share weights, else the fastest one of the device."""
         wanted = self._config.evaluator.dtype
         if wanted is Dtype.auto and self.name == self._config.model.name:
-            wanted = self._config.model.dtype
-        elif wanted is Dtype.auto and self._device.type == "cpu" and devices.computes_in_bfloat16():
-            wanted = Dtype.bfloat16
-        return devices.choose_dtype(wanted, self._device)
+            return devices.choose_dtype(self._config.model.dtype, self._device)
+        return devices.choose_dtype(wanted, self._device, frozen=True)
 
     def num_bytes(self, backend: Backend) -> int:
         """Returns the bytes of the planned memory that a judge in this backend takes. A model of the catalogue is not

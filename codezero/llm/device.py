@@ -71,11 +71,14 @@ def _warn(message: str) -> None:
     logger.warning("%s", message)
 
 
-def choose_dtype(wanted: Dtype, device: torch.device) -> torch.dtype:
+def choose_dtype(wanted: Dtype, device: torch.device, *, frozen: bool = False) -> torch.dtype:
     """Returns the precision of weights and arithmetic; `auto` is bfloat16 on CUDA cards that compute in it (Turing only
-    emulates it, slower than float32), else float32."""
+    emulates it, slower than float32) and, for `frozen` weights, which nothing trains, on CPUs that do; else float32."""
     if wanted is Dtype.auto:
-        in_hardware = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+        if device.type == "cuda":
+            in_hardware = torch.cuda.is_bf16_supported(including_emulation=False)
+        else:
+            in_hardware = frozen and device.type == "cpu" and computes_in_bfloat16()
         return torch.bfloat16 if in_hardware else torch.float32
     return torch.bfloat16 if wanted is Dtype.bfloat16 else torch.float32
 

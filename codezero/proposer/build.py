@@ -132,18 +132,19 @@ def _test_writer(config: ProposerConfig, name: str) -> Trained | None:
 def _writing(config: NodeConfig) -> Writing:
     """Returns the sizes of a batch, in which a test writer's has `num_candidates` attempts and answers a problem."""
     proposer, tests = config.proposer, config.proposer.writer != ""
+    lengths = [proposer.max_new_tokens]
+    if tests:
+        lengths += [config.rollout.max_new_tokens, MAX_NEW_TOKENS]
     return Writing(
         role="proposer",
         num_groups=proposer.batch_size if tests else 1,
         num_generations=config.verifier.num_candidates if tests else proposer.batch_size,
-        max_new_tokens=max(proposer.max_new_tokens, tests * config.rollout.max_new_tokens, tests * MAX_NEW_TOKENS),
+        max_new_tokens=max(lengths),
         train=writer.train_config(proposer),
         is_trained=proposer.train,
     )
 
 
 def dtype_of(config: NodeConfig, device: torch.device) -> torch.dtype:
-    """Returns the device's fastest precision if nothing is trained, else a solver's precision."""
-    if device.type == "cpu" and not config.proposer.train and devices.computes_in_bfloat16():
-        return torch.bfloat16
-    return devices.choose_dtype(config.model.dtype, device)
+    """Returns the configured precision; for auto the device's fastest if nothing is trained, else a solver's."""
+    return devices.choose_dtype(config.model.dtype, device, frozen=not config.proposer.train)

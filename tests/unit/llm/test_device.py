@@ -61,6 +61,20 @@ def test_precision_on_a_cpu(wanted, dtype):
     assert devices.choose_dtype(wanted, CPU) is dtype
 
 
+@pytest.mark.parametrize(
+    ("wanted", "frozen", "dtype"),
+    [
+        (Dtype.auto, True, torch.bfloat16),
+        (Dtype.auto, False, torch.float32),
+        (Dtype.float32, True, torch.float32),
+    ],
+    ids=["fastest", "trained", "as set"],
+)
+def test_precision_on_a_cpu_that_computes_in_bfloat16(monkeypatch, wanted, frozen, dtype):
+    monkeypatch.setattr(devices, "computes_in_bfloat16", lambda: True)
+    assert devices.choose_dtype(wanted, CPU, frozen=frozen) is dtype
+
+
 @pytest.mark.parametrize(("capability", "dtype"), [(7, torch.float32), (8, torch.bfloat16)])
 def test_a_gpu_that_only_emulates_bfloat16_computes_in_float32(monkeypatch, capability, dtype):
     monkeypatch.setattr(

@@ -179,6 +179,16 @@ def test_a_model_that_does_not_fit_is_refused_with_two_ways_out(tmp_path):
         build.load(config, Console(io.StringIO()))
 
 
+@pytest.mark.parametrize(
+    ("settings", "dtype"),
+    [([], torch.bfloat16), (["model.dtype=float32"], torch.float32), (["proposer.train=true"], torch.float32)],
+    ids=["fastest", "as set", "trained"],
+)
+def test_the_proposers_precision_on_a_cpu_that_computes_in_bfloat16(monkeypatch, settings, dtype):
+    monkeypatch.setattr(build.devices, "computes_in_bfloat16", lambda: True)
+    assert build.dtype_of(load_config(settings), torch.device("cpu")) is dtype
+
+
 def test_training_takes_memory_that_writing_alone_does_not(tmp_path):
     model = save_tiny(tmp_path / "model")
     sizes = [
