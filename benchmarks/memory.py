@@ -50,8 +50,7 @@ from codezero.runtime.console import Console
 from codezero.train.batch import TextEncoder
 from codezero.train.checkpoint import CheckpointStore
 from codezero.train.learner import GrpoLearner
-from codezero.train.memory import MemoryEstimate, estimate, micro_batch_sequences
-from codezero.train.method import SMALLEST
+from codezero.train.memory import QWEN_0_5B, MemoryEstimate, estimate, micro_batch_sequences
 from codezero.train.saver import BackgroundSaver, FinishedRound
 from codezero.types import (
     Reward,
@@ -155,12 +154,12 @@ def planned(settings: Sequence[str]) -> MemoryEstimate:
     """What the plan says today, without workers."""
     config, prompt = read(settings)
     judge = {
-        Backend.transformers: 4 * SMALLEST.num_parameters,
+        Backend.transformers: 4 * QWEN_0_5B.num_parameters,
         Backend.llama_cpp: LLAMA_CPP_BYTES + find(NAME).size_bytes,
     }
     backend = config.evaluator.backend
     load = build.workload(config, "cpu", torch.float32, judge.get(backend, 0), backend is Backend.transformers)
-    return estimate(SMALLEST, config.train.method, config.train, replace(load, workers_bytes=0, prompt_tokens=prompt))
+    return estimate(QWEN_0_5B, config.train.method, config.train, replace(load, workers_bytes=0, prompt_tokens=prompt))
 
 
 class Node:

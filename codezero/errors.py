@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import errno
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 OUTAGE = 75
@@ -73,6 +73,15 @@ class TransferError(CodezeroError):
 
 class TrainingError(CodezeroError):
     """The machine cannot hold or run the chosen training method."""
+
+
+class DoesNotFit(TrainingError):
+    """Training needs more memory or disk than can be used."""
+
+    def __init__(self, needs: str, hints: Sequence[str]) -> None:
+        """`needs` says what is needed and what there is; `hints` are settings that need less."""
+        super().__init__(f"{needs}: set {', or '.join(hints)}")
+        self.needs = needs
 
 
 class StateError(CodezeroError):

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from codezero.config import Backend, Dtype, NodeConfig, ProposerBackend, TrainMethod
-from codezero.errors import TrainingError
+from codezero.errors import DoesNotFit, TrainingError
 from codezero.evaluate.build import judge_that_fits
 from codezero.launch.shared_machine import MemoryShare, Programs
 from codezero.llm import device as devices
@@ -65,12 +65,12 @@ def _share(config: NodeConfig, programs: Programs) -> MemoryShare:
     try:
         its = replace(config, train=replace(config.train, memory_limit_gib=share / GIB))
         plan_node(its, Path(config.state_dir), Console())
-    except TrainingError as error:
+    except DoesNotFit as error:
         if programs.all == 1:
             raise
-        needs = str(error).partition(": ")[0]  # its ways out are a lone node's, and seldom save enough
+        # Without its hints, which are a lone node's and seldom save enough.
         raise TrainingError(
-            f"there is no room for {programs.all} programs that learn or propose: {needs}: start fewer "
+            f"there is no room for {programs.all} programs that learn or propose: {error.needs}: start fewer "
             "(--nodes 1, --proposers 0 or both; --local is one alone), or free memory"
         ) from error
     return MemoryShare(programs=programs, node_bytes=share, other_bytes=equal)

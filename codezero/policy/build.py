@@ -35,8 +35,8 @@ from codezero.runtime.amounts import GIB, gib
 from codezero.runtime.console import Console
 from codezero.tasks.held_out import load_held_out
 from codezero.train import memory
-from codezero.train.memory import MemoryEstimate, ModelShape, Workload
-from codezero.train.method import SMALLEST, Room, apply_lora, free_room, plan_training
+from codezero.train.memory import QWEN_0_5B, MemoryEstimate, ModelShape, Workload
+from codezero.train.method import Room, apply_lora, free_room, plan_training
 from codezero.types import Task
 from codezero.workers import Workers
 from codezero.workers.pool import WORKER_BYTES
@@ -179,7 +179,7 @@ def plan_node(
     shape = _shape(config)
     name = config.evaluator.model
     if name == "auto":
-        name = bound.get("evaluator.model") or judge_beside(config, shape or SMALLEST, device, dtype, room)
+        name = bound.get("evaluator.model") or judge_beside(config, shape or QWEN_0_5B, device, dtype, room)
     judge = JudgeWeights(config, name, device, console, token, downloads)
     sizes = {}  # by inode, since a checkpoint may link the weights of the one before
     for path in folder.glob("checkpoints/round-*/*.pt"):
@@ -210,12 +210,12 @@ def plan_node(
 
 
 def _shape(config: NodeConfig) -> ModelShape | None:
-    """Returns the policy's shape from its files; before they are prepared only the smallest model's shape is known."""
+    """Returns the policy's shape from its files; before they are prepared only the default model's shape is known."""
     folder = store.prepared(config.model.name, config.model.cache_dir)
     if folder is not None:
         return memory.read_shape(folder)
     known = catalogue.find(config.model.name)
-    return SMALLEST if known is not None and known.parameters == SMALLEST.num_parameters else None
+    return QWEN_0_5B if known is not None and known.parameters == QWEN_0_5B.num_parameters else None
 
 
 def prompt_tokens(config: NodeConfig) -> int:

@@ -14,7 +14,7 @@ from codezero.errors import ModelError
 from codezero.llm import device as devices
 from codezero.llm.load import LoadedModel, load_model
 from codezero.ports import Progress
-from codezero.runtime.amounts import gib
+from codezero.runtime.amounts import shortage
 from codezero.runtime.console import Console
 from codezero.train import checkpoint, memory
 from codezero.train.batch import TextEncoder
@@ -125,9 +125,7 @@ def load_writer(
     """
     needed = num_bytes(folder, writing, dtype, device)
     if needed > memory_bytes:
-        raise ModelError(
-            f"a {writing.role} with {name} needs {gib(needed)} of memory where {gib(memory_bytes)} can be used: {do}"
-        )
+        raise ModelError(f"a {writing.role} with {name} needs {shortage(needed, memory_bytes, 'memory')}: {do}")
     loaded = load_model(name, folder, device, dtype)
     if writing.is_trained:
         loaded = replace(loaded, model=apply_lora(loaded.model, writing.train, seed))

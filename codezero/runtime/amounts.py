@@ -41,6 +41,16 @@ def gib(size: float) -> str:
     return f"{size / GIB:.1f} GiB"
 
 
+def shortage(needed: float, usable: float, what: str) -> str:
+    """Returns text such as 6.4 GiB of memory where 6.3 GiB can be used, with as many decimals as tell the sizes
+    apart. Raises ValueError: they are equal."""
+    for decimals in range(1, 11):  # the tenth tells bytes apart
+        sizes = [f"{size / GIB:.{decimals}f} GiB" for size in (needed, usable)]
+        if sizes[0] != sizes[1]:
+            return f"{sizes[0]} of {what} where {sizes[1]} can be used"
+    raise ValueError(f"no shortage: {needed} of {usable} bytes")
+
+
 def listed(names: Sequence[str], most: int) -> str:
     """Returns the first `most` names and the number of the others, such as a, b and 3 more."""
     more = len(names) - most

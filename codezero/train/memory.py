@@ -64,6 +64,19 @@ class ModelShape:
         return 2 * self.num_layers * self.key_value_size
 
 
+QWEN_0_5B = ModelShape(
+    num_parameters=494_032_768,
+    linear_parameters=493_961_216,
+    lora_width=549_888,
+    vocab_size=151_936,
+    hidden_size=896,
+    intermediate_size=4864,
+    key_value_size=128,
+    num_layers=24,
+)
+"""The shape of Qwen2.5-Coder-0.5B-Instruct, the default model."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
     """The sizes of a round that memory depends on."""

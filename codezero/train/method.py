@@ -13,11 +13,12 @@ import torch
 from peft import LoraConfig, PeftModel, get_peft_model
 from transformers import PreTrainedModel
 
-from codezero.config import TrainConfig, TrainMethod
-from codezero.errors import TrainingError
+from codezero.config import Dtype, TrainConfig, TrainMethod, checkout
+from codezero.errors import DoesNotFit
+from codezero.llm import device as devices
 from codezero.llm.adapters import fuse_adapters
 from codezero.runtime import limits
-from codezero.runtime.amounts import GIB, gib
+from codezero.runtime.amounts import GIB, shortage
 from codezero.train.memory import MemoryEstimate, ModelShape, Workload, estimate, micro_batch_sequences
 
 DEFAULT_ADAPTERS = "default"
@@ -28,17 +29,6 @@ SHARE_OF_FREE = 0.9
 """The share of free memory that a node plans with; the rest is for errors of the estimate and other programs."""
 MOST_PROMPT = 1 << 15
 """The longest prompt that is asked for, in tokens: the context of the models of the catalogue."""
-SMALLEST = ModelShape(
-    num_parameters=494_032_768,
-    linear_parameters=493_961_216,
-    lora_width=549_888,
-    vocab_size=151_936,
-    hidden_size=896,
-    intermediate_size=4864,
-    key_value_size=128,
-    num_layers=24,
-)
-"""The shape of Qwen2.5-Coder-0.5B-Instruct, the smallest model that an error message proposes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +60,7 @@ def plan_training(shape: ModelShape, config: TrainConfig, load: Workload, room: 
     bfloat16 weights with method full still do not fit, they are trained without float32 masters. The estimate has as
     many own groups, up to `most_local`, as there is then room for.
 
-    Raises TrainingError: nothing fits; the message gives both sizes and up to three changes that help most.
+    Raises DoesNotFit: no plan fits.
     """
     tried = [config]
     if config.method is TrainMethod.full and load.dtype is torch.bfloat16:
@@ -81,14 +71,15 @@ def plan_training(shape: ModelShape, config: TrainConfig, load: Workload, room: 
             wide = _most_groups(shape, plan, load, room)
             return replace(wide, longest_prompt=_longest_prompt(shape, wide, load, room))
     nearest = plans[-1]
-    config = nearest.train
     needs = [
-        f"{gib(wanted)} of {what} where {gib(free)} can be used"
+        shortage(wanted, free, what)
         for what, wanted, free in (("memory", nearest.peak, room.memory), ("disk", nearest.disk, room.disk))
         if wanted > free
     ]
-    ways = "; ".join(_remedies(shape, nearest, config, load, room))
-    raise TrainingError(f"training with train.method={nearest.method.value} needs {' and '.join(needs)}: {ways}")
+    raise DoesNotFit(
+        f"training with train.method={nearest.method.value} needs {' and '.join(needs)}",
+        list(_hints(nearest.method, load, nearest.peak > room.memory)),
+    )
 
 
 def apply_lora(model: PreTrainedModel, config: TrainConfig, seed: int, name: str = DEFAULT_ADAPTERS) -> PeftModel:
@@ -172,49 +163,13 @@ def _fits(plan: MemoryEstimate, room: Room) -> bool:
     return plan.peak <= room.memory and plan.disk <= room.disk
 
 
-def _remedies(shape: ModelShape, now: MemoryEstimate, config: TrainConfig, load: Workload, room: Room) -> list[str]:
-    """Returns three changes with their needs, first those that are enough, in the order of their costs."""
-    better = [(text, plan) for text, plan in _changes(shape, now, config, load) if _lighter(plan, now, room)]
-    enough = [(text, plan) for text, plan in better if _fits(plan, room)]
-    rest = sorted((way for way in better if way not in enough), key=lambda way: way[1].peak)
-    found = [f"{text} needs {_needs(plan, room)}" for text, plan in [*enough, *rest][:3]]
-    where = "disk under state_dir" if now.peak <= room.memory else "free memory"
-    size = gib(now.disk if now.peak <= room.memory else now.peak)
-    return [*found, f"a machine with {size} of {where}"][:3]
-
-
-def _changes(
-    shape: ModelShape, now: MemoryEstimate, config: TrainConfig, load: Workload
-) -> Iterator[tuple[str, MemoryEstimate]]:
-    """Yields single settings that need less, from the one that costs least quality or time to the one that costs
-    most."""
-    method = now.method
-    if micro_batch_sequences(config, load) > 1:
-        yield "train.micro_batch_size=1", estimate(shape, method, replace(config, micro_batch_size=1), load)
+def _hints(method: TrainMethod, load: Workload, lacks_memory: bool) -> Iterator[str]:
+    """Yields the settings that need less, from the one that costs least to the one that costs most."""
     if method is TrainMethod.full:
-        yield "train.method=lora", estimate(shape, TrainMethod.lora, config, load)
-    if load.dtype is torch.float32:
-        yield (
-            "model.dtype=bfloat16",
-            estimate(shape, method, config, replace(load, dtype=torch.bfloat16, evaluator_is_base=False)),
-        )
-    if load.completion_tokens >= 2:
-        half = load.completion_tokens // 2
-        shorter = estimate(shape, method, config, replace(load, completion_tokens=half))
-        yield f"rollout.max_new_tokens={half}", shorter
-    if shape.num_parameters > SMALLEST.num_parameters:
-        other = replace(load, evaluator_is_base=False)
-        yield "model.name=Qwen2.5-Coder-0.5B-Instruct", estimate(SMALLEST, method, config, other)
-    if load.num_generations > 2:
-        fewer = replace(load, num_generations=2)
-        yield "rollout.num_generations=2", estimate(shape, method, config, fewer)
-
-
-def _lighter(plan: MemoryEstimate, now: MemoryEstimate, room: Room) -> bool:
-    """Returns True if a plan needs less memory where memory is short, or less disk where disk is short."""
-    return (plan.peak < now.peak and now.peak > room.memory) or (plan.disk < now.disk and now.disk > room.disk)
-
-
-def _needs(plan: MemoryEstimate, room: Room) -> str:
-    disk = f" and {gib(plan.disk)} of disk" if plan.disk > room.disk else ""
-    return f"{gib(plan.peak)}{disk}"
+        yield "train.method=lora"
+    if lacks_memory:
+        fastest = devices.choose_dtype(Dtype.auto, torch.device(load.device_type), frozen=True)
+        if load.dtype is torch.float32 and fastest is torch.bfloat16:
+            yield "model.dtype=bfloat16"
+        yield f"rollout.max_new_tokens below {load.completion_tokens}"
+    yield f"a smaller model.name (`{checkout.COMMAND} models list`)"

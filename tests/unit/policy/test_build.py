@@ -26,7 +26,8 @@ from codezero.policy import build
 from codezero.policy.build import Models
 from codezero.runtime import state
 from codezero.runtime.console import Console
-from codezero.train.method import SMALLEST, Room
+from codezero.train.memory import QWEN_0_5B
+from codezero.train.method import Room
 from tests import vllm_stand_in
 from tests.builders import save_tiny, task
 from tests.plans import gpu_gib, planned_gib
@@ -410,5 +411,5 @@ def test_a_judge_does_not_change_the_training_beside_it(monkeypatch, free_gib, l
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: True)
     config = load_config(["swarm=native", "train.method=full"])
     room = Room(memory=free_gib << 30, disk=100 << 30)
-    found = build.judge_beside(config, SMALLEST, torch.device("cuda"), torch.bfloat16, room)
+    found = build.judge_beside(config, QWEN_0_5B, torch.device("cuda"), torch.bfloat16, room)
     assert found == (judging.LARGE_JUDGE if large else judging.SMALL_JUDGE)

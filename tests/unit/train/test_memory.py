@@ -8,8 +8,8 @@ from codezero.llm import onednn
 from codezero.llm.logprobs import CompletionScorer
 from codezero.llm.recompute import recompute_products
 from codezero.runtime.amounts import GIB
-from codezero.train.memory import ModelShape, Workload, estimate, micro_batch_sequences, read_shape, shape_of
-from codezero.train.method import SMALLEST, apply_lora
+from codezero.train.memory import QWEN_0_5B, ModelShape, Workload, estimate, micro_batch_sequences, read_shape, shape_of
+from codezero.train.method import apply_lora
 from tests.builders import save_tiny, tiny_model
 from tests.unit.llm.test_recompute import numbers_kept
 
@@ -50,7 +50,7 @@ def test_untied_head_counts_twice():
     assert untied.num_parameters - tied.num_parameters == 259 * 32
 
 
-def test_the_smallest_models_shape_is_that_of_its_architecture():
+def test_the_default_models_shape_is_that_of_its_architecture():
     sizes = {"hidden_size": 896, "intermediate_size": 4864, "num_hidden_layers": 24}
     with torch.device("meta"):
         model = Qwen2ForCausalLM(
@@ -58,7 +58,7 @@ def test_the_smallest_models_shape_is_that_of_its_architecture():
                 vocab_size=151_936, num_attention_heads=14, num_key_value_heads=2, tie_word_embeddings=True, **sizes
             )
         )
-    assert shape_of(model) == SMALLEST
+    assert shape_of(model) == QWEN_0_5B
 
 
 def test_folder_without_a_model_is_a_model_error(tmp_path):
@@ -66,8 +66,8 @@ def test_folder_without_a_model_is_a_model_error(tmp_path):
         read_shape(tmp_path)
 
 
-def test_printed_plan_of_the_smallest_model(x86):
-    found = estimate(SMALLEST, TrainMethod.full, TrainConfig(), load())
+def test_printed_plan_of_the_default_model(x86):
+    found = estimate(QWEN_0_5B, TrainMethod.full, TrainConfig(), load())
     assert found.line() == (
         "full: 6.9 GiB of memory (weights 1.8, optimizer 1.8, gradients 1.8, decode weights 1.8, activations 0.8, "
         "runtime 0.5) and 11.0 GiB of disk"
@@ -75,7 +75,7 @@ def test_printed_plan_of_the_smallest_model(x86):
 
 
 def test_lora_peaks_while_solving(x86):
-    found = estimate(SMALLEST, TrainMethod.lora, TrainConfig(), load(evaluator_bytes=2 * GIB))
+    found = estimate(QWEN_0_5B, TrainMethod.lora, TrainConfig(), load(evaluator_bytes=2 * GIB))
     assert found.learn / GIB == pytest.approx(5.18, abs=0.01)
     assert found.solve / GIB == pytest.approx(6.32, abs=0.01)
     assert found.peak == found.solve
@@ -83,7 +83,7 @@ def test_lora_peaks_while_solving(x86):
 
 
 def test_bfloat16_on_cuda_keeps_float32_masters_and_no_packed_weights():
-    found = estimate(SMALLEST, TrainMethod.full, TrainConfig(), load(dtype=torch.bfloat16, device_type="cuda"))
+    found = estimate(QWEN_0_5B, TrainMethod.full, TrainConfig(), load(dtype=torch.bfloat16, device_type="cuda"))
     n = 494_032_768
     assert (found.weights, found.optimizer, found.gradients, found.decode_weights) == (2 * n, 8 * n, 4 * n, 0)
     assert found.disk == 3 * 8 * n
@@ -92,34 +92,34 @@ def test_bfloat16_on_cuda_keeps_float32_masters_and_no_packed_weights():
 @pytest.mark.parametrize(("dtype", "is_x86"), [(torch.bfloat16, True), (torch.float32, False)])
 def test_a_cpu_packs_weights_in_float32_by_onednn_only(monkeypatch, dtype, is_x86):
     monkeypatch.setattr(onednn, "is_available", lambda: is_x86)
-    assert estimate(SMALLEST, TrainMethod.lora, TrainConfig(), load(dtype=dtype)).decode_weights == 0
+    assert estimate(QWEN_0_5B, TrainMethod.lora, TrainConfig(), load(dtype=dtype)).decode_weights == 0
 
 
 def test_without_masters_bfloat16_weights_take_eight_bytes_a_parameter():
     work, n = load(dtype=torch.bfloat16, device_type="cuda"), 494_032_768
-    found = estimate(SMALLEST, TrainMethod.full, TrainConfig(masters=False), work)
+    found = estimate(QWEN_0_5B, TrainMethod.full, TrainConfig(masters=False), work)
     assert (found.weights, found.optimizer, found.gradients, found.disk) == (2 * n, 4 * n, 2 * n, 3 * 6 * n)
     assert found.line().startswith("full, train.masters=false: ")
     for method, other in ((TrainMethod.lora, work), (TrainMethod.full, load())):
-        kept, without = (estimate(SMALLEST, method, TrainConfig(masters=masters), other) for masters in (True, False))
+        kept, without = (estimate(QWEN_0_5B, method, TrainConfig(masters=masters), other) for masters in (True, False))
         assert kept.peak == without.peak
 
 
 def test_whole_moments_cost_four_bytes_a_parameter_more():
-    small = estimate(SMALLEST, TrainMethod.full, TrainConfig(), load())
-    whole = estimate(SMALLEST, TrainMethod.full, TrainConfig(moments=Moments.float32), load())
+    small = estimate(QWEN_0_5B, TrainMethod.full, TrainConfig(), load())
+    whole = estimate(QWEN_0_5B, TrainMethod.full, TrainConfig(moments=Moments.float32), load())
     assert whole.optimizer - small.optimizer == 4 * 494_032_768
 
 
 def test_reference_is_one_more_copy_for_full_only():
     config = TrainConfig(beta=0.04)
-    assert estimate(SMALLEST, TrainMethod.full, config, load()).reference == 4 * 494_032_768
-    assert estimate(SMALLEST, TrainMethod.lora, config, load()).reference == 0
+    assert estimate(QWEN_0_5B, TrainMethod.full, config, load()).reference == 4 * 494_032_768
+    assert estimate(QWEN_0_5B, TrainMethod.lora, config, load()).reference == 0
 
 
 def test_checkpointing_trades_activations_for_time():
-    plain = estimate(SMALLEST, TrainMethod.full, TrainConfig(), load())
-    less = estimate(SMALLEST, TrainMethod.full, TrainConfig(gradient_checkpointing=True), load())
+    plain = estimate(QWEN_0_5B, TrainMethod.full, TrainConfig(), load())
+    less = estimate(QWEN_0_5B, TrainMethod.full, TrainConfig(gradient_checkpointing=True), load())
     assert less.activations < 0.5 * plain.activations  # logits are the rest
 
 
@@ -146,16 +146,16 @@ def test_full_length_completions_in_a_micro_batch(settings, changes, expected):
 
 def test_peers_groups_cost_activations_where_micro_batches_have_room_and_never_cache():
     alone, shared = (
-        estimate(SMALLEST, TrainMethod.full, TrainConfig(micro_batch_size=8), load(num_external=n)) for n in (0, 1)
+        estimate(QWEN_0_5B, TrainMethod.full, TrainConfig(micro_batch_size=8), load(num_external=n)) for n in (0, 1)
     )
     assert shared.activations > 1.5 * alone.activations
     assert shared.kv_cache == alone.kv_cache
-    on_cpu = [estimate(SMALLEST, TrainMethod.full, TrainConfig(), load(num_external=n)) for n in (0, 6)]
+    on_cpu = [estimate(QWEN_0_5B, TrainMethod.full, TrainConfig(), load(num_external=n)) for n in (0, 6)]
     assert on_cpu[0] == on_cpu[1]
 
 
 def test_cache_grows_with_own_groups():
-    one, two = (estimate(SMALLEST, TrainMethod.full, TrainConfig(), load(num_local=n)).kv_cache for n in (1, 2))
+    one, two = (estimate(QWEN_0_5B, TrainMethod.full, TrainConfig(), load(num_local=n)).kv_cache for n in (1, 2))
     assert two == 2 * one
 
 
@@ -196,7 +196,7 @@ def test_activations_of_an_accelerator_are_what_a_pass_across_prompts_keeps(meth
 @pytest.mark.parametrize("method", [TrainMethod.full, TrainMethod.lora])
 def test_vllm_has_a_copy_of_the_weights_while_solving_and_keeps_its_process(method):
     ours, theirs = (
-        estimate(SMALLEST, method, TrainConfig(), load(engine=engine, device_type="cuda", dtype=torch.bfloat16))
+        estimate(QWEN_0_5B, method, TrainConfig(), load(engine=engine, device_type="cuda", dtype=torch.bfloat16))
         for engine in (RolloutEngine.transformers, RolloutEngine.vllm)
     )
     assert (theirs.solve - ours.solve) / GIB == pytest.approx(0.92 + 3, abs=0.01)
@@ -206,11 +206,11 @@ def test_vllm_has_a_copy_of_the_weights_while_solving_and_keeps_its_process(meth
 
 def test_llama_cpp_samples_with_a_quarter_of_the_bytes_beside_and_none_of_the_packed_copy(x86):
     ours, theirs = (
-        estimate(SMALLEST, TrainMethod.lora, TrainConfig(), load(engine=engine))
+        estimate(QWEN_0_5B, TrainMethod.lora, TrainConfig(), load(engine=engine))
         for engine in (RolloutEngine.transformers, RolloutEngine.llama_cpp)
     )
     assert ours.decode_weights / GIB == pytest.approx(1.84, abs=0.01)
     assert theirs.decode_weights / GIB == pytest.approx(0.60, abs=0.01)
     assert theirs.kv_cache / ours.kv_cache == pytest.approx(512 / 406 / 2)  # half as wide, of 256 tokens at a time
     assert theirs.learn == ours.learn
-    assert theirs.disk - ours.disk == 34 * SMALLEST.num_parameters // 32
+    assert theirs.disk - ours.disk == 34 * QWEN_0_5B.num_parameters // 32

@@ -3,10 +3,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from codezero.config import TrainConfig, TrainMethod
-from codezero.errors import TrainingError
-from codezero.train.memory import GIB, estimate, shape_of
-from codezero.train.method import SMALLEST, Room, apply_lora, free_room, plan_training
+from codezero.config import TrainConfig, TrainMethod, checkout
+from codezero.errors import DoesNotFit
+from codezero.train.memory import GIB, QWEN_0_5B, estimate, shape_of
+from codezero.train.method import Room, apply_lora, free_room, plan_training
 from tests.builders import tiny_model
 from tests.unit.train.test_memory import load
 
@@ -17,20 +17,25 @@ def room(memory_gib, disk_gib=100.0):
 
 @pytest.mark.parametrize("method", TrainMethod)
 def test_configured_method_is_kept_or_refused(method):
-    assert plan_training(SMALLEST, TrainConfig(method=method), load(), room(12)).method is method
+    assert plan_training(QWEN_0_5B, TrainConfig(method=method), load(), room(12)).method is method
     for where in (room(4), room(12, disk_gib=0.1)):
-        with pytest.raises(TrainingError):
-            plan_training(SMALLEST, TrainConfig(method=method), load(), where)
+        with pytest.raises(DoesNotFit):
+            plan_training(QWEN_0_5B, TrainConfig(method=method), load(), where)
 
 
-def test_too_small_for_full_names_three_ways_out(x86):
+@pytest.fixture
+def no_bfloat16(monkeypatch):
+    monkeypatch.setattr("codezero.llm.device.computes_in_bfloat16", lambda: False)
+
+
+def test_too_small_for_full_names_ways_out(x86, no_bfloat16):
     config = TrainConfig(method=TrainMethod.full)
-    with pytest.raises(TrainingError) as found:
-        plan_training(SMALLEST, config, load(), room(6.4))
+    with pytest.raises(DoesNotFit) as found:
+        plan_training(QWEN_0_5B, config, load(), room(6.4))
+    assert found.value.needs == ("training with train.method=full needs 6.43 GiB of memory where 6.40 GiB can be used")
     assert str(found.value) == (
-        "training with train.method=full needs 6.4 GiB of memory where 6.4 GiB can be used: "
-        "train.method=lora needs 4.3 GiB; rollout.max_new_tokens=128 needs 6.3 GiB; "
-        "a machine with 6.4 GiB of free memory"
+        f"{found.value.needs}: set train.method=lora, or rollout.max_new_tokens below 256, or a smaller model.name "
+        f"(`{checkout.COMMAND} models list`)"
     )
 
 
@@ -41,18 +46,18 @@ def on_a_card(shape, memory_gib, **settings):
 
 
 def test_micro_batches_shrink_then_activations_are_recomputed():
-    found = [on_a_card(SMALLEST, memory_gib, method=TrainMethod.full) for memory_gib in (13, 10, 8.5, 7.7)]
+    found = [on_a_card(QWEN_0_5B, memory_gib, method=TrainMethod.full) for memory_gib in (13, 10, 8.5, 7.7)]
     assert found == [(0, False), (2, False), (1, False), (1, True)]
 
 
 def test_a_larger_model_fits_with_small_micro_batches_where_it_was_refused():
-    larger = replace(SMALLEST, num_parameters=1_543_714_304, linear_parameters=1_543_569_408, lora_width=1_153_024)
+    larger = replace(QWEN_0_5B, num_parameters=1_543_714_304, linear_parameters=1_543_569_408, lora_width=1_153_024)
     larger = replace(larger, hidden_size=1536, intermediate_size=8960, key_value_size=256, num_layers=28)
     assert [on_a_card(larger, 0.9 * size) for size in (16, 12)] == [(2, False)] * 2
 
 
 SEVEN_B = replace(
-    SMALLEST,
+    QWEN_0_5B,
     num_parameters=7_615_616_512,
     linear_parameters=7_070_281_728,
     lora_width=2_523_136,
@@ -67,38 +72,34 @@ SEVEN_B = replace(
 def test_masters_are_given_up_where_they_do_not_fit_and_then_a_7b_fits_on_80_gb():
     work = load(prompt_tokens=512, device_type="cuda", dtype=torch.bfloat16, num_local=2, num_external=2)
     asked = TrainConfig(method=TrainMethod.full)
-    for shape, gib, masters in ((SEVEN_B, 0.9 * 79, False), (SEVEN_B, 0.9 * 140, True), (SMALLEST, 7, False)):
+    for shape, gib, masters in ((SEVEN_B, 0.9 * 79, False), (SEVEN_B, 0.9 * 140, True), (QWEN_0_5B, 7, False)):
         plan = plan_training(shape, asked, work, room(gib, disk_gib=1000))
         assert (plan.method, plan.train.masters) == (TrainMethod.full, masters)
         assert plan.peak <= gib * GIB
-    with pytest.raises(TrainingError, match=r"train\.method=full needs"):
+    with pytest.raises(DoesNotFit, match=r"train\.method=full needs"):
         plan_training(SEVEN_B, asked, work, room(0.9 * 47, disk_gib=1000))
 
 
 def test_a_micro_batch_that_was_chosen_stays():
-    assert on_a_card(SMALLEST, 9, method=TrainMethod.full, micro_batch_size=8) == (8, True)
+    assert on_a_card(QWEN_0_5B, 9, method=TrainMethod.full, micro_batch_size=8) == (8, True)
 
 
-def test_too_small_for_lora_names_a_smaller_model(x86):
-    larger = replace(SMALLEST, num_parameters=1_543_714_304, linear_parameters=1_543_569_408)
-    with pytest.raises(TrainingError) as found:
-        plan_training(larger, TrainConfig(), load(), room(6))
-    assert "train.method=lora needs 12.1 GiB of memory where 6.0 GiB can be used" in str(found.value)
-    assert "model.name=Qwen2.5-Coder-0.5B-Instruct needs 4.3 GiB" in str(found.value)
-    assert str(found.value).count(" needs ") == 4
-
-
-def test_too_small_for_anything_still_names_three():
-    with pytest.raises(TrainingError) as found:
-        plan_training(SMALLEST, TrainConfig(), load(), room(1))
-    assert str(found.value).split(": ", 1)[1].count(";") == 2
+@pytest.mark.parametrize(
+    ("dtype", "named"), [(torch.float32, True), (torch.bfloat16, False)], ids=["float32", "bfloat16"]
+)
+def test_too_small_for_lora_names_bfloat16_where_the_processor_computes_in_it(monkeypatch, x86, dtype, named):
+    monkeypatch.setattr("codezero.llm.device.computes_in_bfloat16", lambda: True)
+    with pytest.raises(DoesNotFit) as found:
+        plan_training(QWEN_0_5B, TrainConfig(), load(dtype=dtype), room(1))
+    assert "train.method=lora" not in str(found.value).removeprefix(found.value.needs)
+    assert ("model.dtype=bfloat16" in str(found.value)) is named
 
 
 def test_short_disk_names_what_needs_less_disk(x86):
-    with pytest.raises(TrainingError, match=r"needs 11\.0 GiB of disk where 4\.0 GiB can be used") as found:
-        plan_training(SMALLEST, TrainConfig(method=TrainMethod.full), load(), room(20, disk_gib=4))
-    assert "train.method=lora needs 4.3 GiB" in str(found.value)
-    assert "a machine with 11.0 GiB of disk under state_dir" in str(found.value)
+    with pytest.raises(DoesNotFit, match=r"needs 11\.0 GiB of disk where 4\.0 GiB can be used") as found:
+        plan_training(QWEN_0_5B, TrainConfig(method=TrainMethod.full), load(), room(20, disk_gib=4))
+    assert "set train.method=lora, or a smaller model.name" in str(found.value)
+    assert "max_new_tokens" not in str(found.value)
 
 
 def test_room_is_the_limit_or_what_is_free(tmp_path):
@@ -136,7 +137,7 @@ def test_adapters_leave_the_global_random_state_alone():
 def test_a_device_gets_as_many_groups_as_it_is_good_for_and_memory_holds(free_gib, most, groups):
     work = load(prompt_tokens=2048, device_type="cuda", dtype=torch.bfloat16, num_generations=32)
     plan = plan_training(
-        SMALLEST, TrainConfig(method=TrainMethod.full), replace(work, num_local=2, most_local=most), room(free_gib)
+        QWEN_0_5B, TrainConfig(method=TrainMethod.full), replace(work, num_local=2, most_local=most), room(free_gib)
     )
     assert plan.num_local == groups
 
@@ -145,9 +146,9 @@ def test_a_device_gets_as_many_groups_as_it_is_good_for_and_memory_holds(free_gi
 def test_prompts_may_be_as_long_as_memory_holds_a_round_of(free_gib):
     work = load(prompt_tokens=512, num_generations=8)
     config = TrainConfig(method=TrainMethod.lora)
-    plan = plan_training(SMALLEST, config, replace(work, most_local=8), room(free_gib))
+    plan = plan_training(QWEN_0_5B, config, replace(work, most_local=8), room(free_gib))
     longest = replace(work, num_local=plan.num_local, prompt_tokens=plan.longest_prompt)
-    assert estimate(SMALLEST, TrainMethod.lora, plan.train, longest).peak <= free_gib * GIB
+    assert estimate(QWEN_0_5B, TrainMethod.lora, plan.train, longest).peak <= free_gib * GIB
     longer = replace(longest, prompt_tokens=2 * plan.longest_prompt)
-    assert estimate(SMALLEST, TrainMethod.lora, plan.train, longer).peak > free_gib * GIB
-    assert plan.peak == estimate(SMALLEST, TrainMethod.lora, plan.train, replace(longest, prompt_tokens=512)).peak
+    assert estimate(QWEN_0_5B, TrainMethod.lora, plan.train, longer).peak > free_gib * GIB
+    assert plan.peak == estimate(QWEN_0_5B, TrainMethod.lora, plan.train, replace(longest, prompt_tokens=512)).peak
