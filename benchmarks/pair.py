@@ -31,9 +31,10 @@ from benchmarks.formulas import CHARACTERS, MAX_CASES, MAX_PROGRAM, Problem, Pro
 from benchmarks.harness import Arm, Counts, Result
 from benchmarks.power import of_seeds
 from benchmarks.sharing import told
+from benchmarks.sides import PLAIN
 from benchmarks.small_swarm import make_learner
 from benchmarks.tables import markdown
-from codezero.config import LossType, RewardScale, TrainConfig
+from codezero.config import LossType, RewardScale
 from codezero.llm.load import LoadedModel
 from codezero.observe.probes import percent
 from codezero.types import (
@@ -71,7 +72,7 @@ class Player:
     def __init__(self, start: LoadedModel, seed: int) -> None:
         self.model = replace(start, model=copy.deepcopy(start.model))
         self._sampling = torch.Generator().manual_seed(seed)
-        train = TrainConfig(learning_rate=RATE, loss_type=LossType.dr_grpo, scale_rewards=RewardScale.none)
+        train = replace(PLAIN, learning_rate=RATE, loss_type=LossType.dr_grpo, scale_rewards=RewardScale.none)
         self._learner = make_learner(self.model, train, MAX_PROGRAM)
         self.num_tokens = 0
 

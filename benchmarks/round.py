@@ -38,9 +38,8 @@ from benchmarks import harness, reference
 from benchmarks.harness import ROOT, Arm, Result, Target
 from benchmarks.measure import free_memory, measure
 from benchmarks.power import of_mean
-from benchmarks.sides import Own, Reference, Work
+from benchmarks.sides import PLAIN, Own, Reference, Work
 from benchmarks.tables import against, markdown
-from codezero.config import TrainConfig
 from codezero.llm import device as devices
 from codezero.llm import store
 from codezero.tasks.problems import load_problems
@@ -89,8 +88,8 @@ class Rounds:
         costs["solve"] = self._cost(lambda: own.solve(work))
         found = {}
         for side, config in {
-            "codezero": TrainConfig(),
-            "equal steps": TrainConfig(minibatch_size=reference.MINIBATCH),
+            "codezero": PLAIN,
+            "equal steps": replace(PLAIN, minibatch_size=reference.MINIBATCH),
         }.items():
             own.start_learning(config, work.num_tokens)
             own.learn(self._warm_up)
@@ -111,7 +110,7 @@ def learn_alone(method: str, tokens: int, folder: Path) -> dict[str, float]:
     tasks = (load_problems(2, 2)[1].task,)
     work = Work(tasks=tasks, num_generations=LEARN_GENERATIONS, num_tokens=tokens)
     own = Own(folder, lora=method == "lora")
-    own.start_learning(TrainConfig(), tokens)
+    own.start_learning(PLAIN, tokens)
     own.learn(replace(work, num_tokens=min(tokens, WARM_UP_TOKENS)))
     return asdict(measure(lambda: own.learn(work))[1])
 

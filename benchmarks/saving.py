@@ -22,9 +22,8 @@ import torch
 
 from benchmarks import harness
 from benchmarks.power import of_none
-from benchmarks.sides import Own, Work
+from benchmarks.sides import PLAIN, Own, Work
 from benchmarks.tables import markdown
-from codezero.config import TrainConfig
 from codezero.llm import device as devices
 from codezero.llm import store
 from codezero.tasks.problems import load_problems
@@ -41,7 +40,7 @@ class Round:
 
     def __init__(self, folder: Path) -> None:
         self._own = Own(store.prepare(MODEL, "~/.cache/codezero"))
-        self._own.start_learning(TrainConfig(), TOKENS)
+        self._own.start_learning(PLAIN, TOKENS)
         assert self._own.learner is not None
         self._learner, self._folder, self._version = self._own.learner, folder, 0
         moments = [torch.zeros_like(weight, dtype=torch.bfloat16) for weight in self._learner.weights().values()]

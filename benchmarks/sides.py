@@ -12,7 +12,7 @@ import torch
 
 from benchmarks import reference
 from benchmarks.measure import free_memory
-from codezero.config import EvaluatorConfig, TrainConfig
+from codezero.config import EvaluatorConfig, LossType, RewardScale, TrainConfig
 from codezero.evaluate.backends.transformers import TransformersBackend
 from codezero.llm import device as devices
 from codezero.llm.draw import SamplingParams
@@ -33,6 +33,8 @@ from codezero.types import (
 
 REWARDS = (1.5, 0.2, -0.2, 0.7)
 """Of a group's attempts in turn; no mean of full turns is among them, so every attempt has an advantage."""
+PLAIN = TrainConfig(loss_type=LossType.grpo, scale_rewards=RewardScale.group, min_advantage=0.0, max_trained=0)
+"""GRPO as published, with all attempts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

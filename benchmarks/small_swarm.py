@@ -14,6 +14,7 @@ import torch
 
 from benchmarks import arithmetic
 from benchmarks.arithmetic import MAX_ANSWER
+from benchmarks.sides import PLAIN
 from codezero.config import SwarmConfig, TrainConfig, Weighting
 from codezero.llm.load import LoadedModel
 from codezero.network import wire
@@ -89,7 +90,7 @@ class Node:
     def __init__(
         self, number: int, setup: Setup, seed: str, start: LoadedModel, train: TrainConfig | None = None
     ) -> None:
-        train = train or TrainConfig(learning_rate=RATE)
+        train = train or replace(PLAIN, learning_rate=RATE)
         self.peer_id, self._setup = f"node-{number}", setup
         self.behaviour = setup.behaviour if setup.deviates(number) else ""
         self.rng = random.Random(seed)

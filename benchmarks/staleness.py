@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -29,6 +29,7 @@ from benchmarks import arithmetic, harness, small_swarm
 from benchmarks.harness import Arm, Counts, Result
 from benchmarks.power import of_seeds
 from benchmarks.sharing import SPREAD, START, late_score, told
+from benchmarks.sides import PLAIN
 from benchmarks.small_swarm import RATE, G, Node
 from benchmarks.tables import markdown
 from codezero.config import LossType, TrainConfig
@@ -58,7 +59,9 @@ class Setup:
         how, _, number = rest.partition("-")
         if how not in ("stale", "replay") or not number.isdecimal():
             raise ValueError(f"{name} is neither LOSS-stale-S nor LOSS-replay-N")
-        train = TrainConfig(learning_rate=RATE, loss_type=LossType(loss), replay=int(number) if how == "replay" else 0)
+        train = replace(
+            PLAIN, learning_rate=RATE, loss_type=LossType(loss), replay=int(number) if how == "replay" else 0
+        )
         return cls(train=train, staleness=int(number) if how == "stale" else 0)
 
 

@@ -27,9 +27,9 @@ import torch
 from benchmarks import harness
 from benchmarks.harness import Arm, Counts, Result, Target
 from benchmarks.power import of_none
-from benchmarks.sides import Own, Work
+from benchmarks.sides import PLAIN, Own, Work
 from benchmarks.tables import against, markdown
-from codezero.config import RolloutEngine, TrainConfig, Transfer
+from codezero.config import RolloutEngine, Transfer
 from codezero.llm import device as devices
 from codezero.llm import store
 from codezero.llm.load import load_model
@@ -60,7 +60,7 @@ class Pair:
     def __init__(self, method: str, url: str, measured_url: str, sampler: Sampler, folder: Path) -> None:
         self._lora = method == "lora"
         self._own = Own(store.prepare(MODEL, HOME), lora=self._lora)
-        self._own.start_learning(TrainConfig(), TOKENS)
+        self._own.start_learning(PLAIN, TOKENS)
         model = self._own.policy.model
         self._snapshots = {kind: Snapshots(model, folder / kind.value, kind) for kind in Transfer}
         self._aside = RolloutServer(RolloutFile(url=url, token=TOKEN), "server")

@@ -46,7 +46,7 @@ class Importance(Enum):
 class TrainConfig:
     method: TrainMethod = TrainMethod.lora
     """The trained weights: full trains all, lora small adapters."""
-    loss_type: LossType = LossType.grpo
+    loss_type: LossType = LossType.dr_grpo
     """The loss, with its average over tokens: grpo, dr_grpo, dapo, bnpo or cispo (names as in TRL); or m2po, for
     attempts of earlier policies (docs/learning.md)."""
     epsilon: float = 0.2
@@ -62,7 +62,7 @@ class TrainConfig:
     """Weight of the KL penalty against the starting weights; 0 keeps no reference model."""
     learning_rate: float = 1e-6
     """Adam's step size for full fine-tuning; held constant."""
-    lora_learning_rate: float = 1e-5
+    lora_learning_rate: float = 1e-4
     """Adam's step size for LoRA, held constant."""
     weight_decay: float = 0.0
     """Decoupled weight decay; 0 makes AdamW plain Adam."""
@@ -74,9 +74,9 @@ class TrainConfig:
     otherwise; of no effect on weights in float32."""
     max_grad_norm: float = 1.0
     """The largest global norm of gradients; larger ones are scaled down to it."""
-    scale_rewards: RewardScale = RewardScale.group
+    scale_rewards: RewardScale = RewardScale.none
     """The standard deviation that centred rewards are divided by: of the group, of the batch, or none."""
-    min_advantage: float = 0.0
+    min_advantage: float = 0.1
     """The smallest advantage, as a share of the round's largest by magnitude; a smaller one counts as 0. Such attempts
     are not run through the model, which saves time and changes the gradient slightly."""
     importance: Importance = Importance.token
@@ -85,7 +85,7 @@ class TrainConfig:
     importance_cap: float = 3.0
     """The largest such weight (TRL's vllm_importance_sampling_clip_max), and the largest ratio of new to old
     probability of a token of an attempt below the mean (TRL's delta)."""
-    max_trained: int = 0
+    max_trained: int = 4
     """The most attempts of a group to train on, those whose rewards vary most; 0 takes all. All are published."""
     replay: int = 0
     """Own past groups in each update, drawn from the mixed ones of the last eight updates; 0 takes none. They take time

@@ -46,6 +46,8 @@ def train_config(config: AdapterSettings) -> TrainConfig:
         method=TrainMethod.lora,
         loss_type=LossType.dr_grpo,
         scale_rewards=RewardScale.none,
+        min_advantage=0.0,
+        max_trained=0,
         lora_learning_rate=config.learning_rate,
         lora_r=config.lora_r,
         lora_alpha=2 * config.lora_r,

@@ -13,6 +13,7 @@ from codezero.config import (
     PeerTasks,
     PushedCheckpoint,
     RewardConfig,
+    TrainConfig,
     TrainMethod,
     VerdictMode,
     Vote,
@@ -88,6 +89,10 @@ def test_faithful_preset_leaves_nothing_that_a_node_does_to_a_default():
     )
     assert settings >= OPERATOR_S_OWN
     assert not pinned & OPERATOR_S_OWN
+
+
+def test_the_defaults_of_training_in_the_code_are_the_shipped_ones():
+    assert load_config([]).train == TrainConfig()
 
 
 @pytest.mark.parametrize(

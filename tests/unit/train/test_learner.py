@@ -34,7 +34,8 @@ def learner(
         max_prompt_length=16,
         max_completion_length=8,
     )
-    settings = {"learning_rate": 1e-3, "lora_learning_rate": 1e-2, **config}
+    plain = {"loss_type": LossType.grpo, "scale_rewards": RewardScale.group, "min_advantage": 0.0, "max_trained": 0}
+    settings = {"learning_rate": 1e-3, "lora_learning_rate": 1e-2, **plain, **config}
     return GrpoLearner(
         model or tiny_model(),
         encoder,
