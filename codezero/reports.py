@@ -86,8 +86,6 @@ class CasesReport:
     reward_mean: float | None
     reward_approving: float | None
     """The mean reward that cases which everybody passes would have earned."""
-    reward_refusing: float | None
-    """The mean reward that cases which nobody passes would have earned."""
     dropped: Mapping[str, int]
     """Numbers of tasks that were drawn and not used, by reason."""
     policy_version: int

@@ -9,15 +9,14 @@ from codezero.reports import CasesReport, SolverReport
 
 
 def cases_line(report: CasesReport) -> str:
-    """Returns a batch in one line: answers, what they are worth, base rates, update and time."""
+    """Returns a batch in one line: answers, what they are worth, the base rate, update and time."""
     parts = [f"batch {report.batch}", f"answers {report.num_answers} on {report.num_groups}"]
     if report.num_masked:
         parts.append(f"masked {report.num_masked}")
     if report.reward_mean is not None:
         parts += [
             f"valid {report.valid:.0%} diagnosis {report.right:.0%} approved {report.approved:.0%}",
-            f"reward {report.reward_mean:.2f}, approving always {report.reward_approving:.2f}, "
-            f"refusing always {report.reward_refusing:.2f}",
+            f"reward {report.reward_mean:.2f}, approving always {report.reward_approving:.2f}",
         ]
     if report.skipped is not None:
         parts.append(f"no update: {report.skipped}")

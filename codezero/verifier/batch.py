@@ -23,7 +23,7 @@ from codezero.types import ScoredGroup
 from codezero.verifier.exercises import CandidateSolver, Problems
 from codezero.verifier.judging import Answered, judge_answers
 from codezero.verifier.pair import LearningSolver
-from codezero.verifier.reward import base_rates
+from codezero.verifier.reward import HALF
 from codezero.verifier.write import CaseWriter
 from codezero.workers import Workers
 
@@ -99,7 +99,6 @@ def _report(
     seconds: dict[str, float],
 ) -> CasesReport:
     told = [(one.exercise.is_right, found) for one in answered for found in one.judged if found is not None]
-    base = [base_rates(is_right) for is_right, _ in told]
 
     def mean(values: Sequence[float]) -> float | None:
         return fmean(values) if values else None
@@ -115,8 +114,7 @@ def _report(
         approved=mean([found.approves for _, found in told]),
         right=mean([found.right for _, found in told]),
         reward_mean=mean([found.reward.total for _, found in told]),
-        reward_approving=mean([approving for approving, _ in base]),
-        reward_refusing=mean([refusing for _, refusing in base]),
+        reward_approving=mean([1.0 if is_right else HALF for is_right, _ in told]),
         dropped=dropped,
         policy_version=update.policy_version,
         loss=update.loss,

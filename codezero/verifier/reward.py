@@ -68,18 +68,6 @@ def judge(results: CaseResults, is_right: bool) -> JudgedAnswer | None:
     return _judged(1.0, approves=approves, right=right, grade=grade)
 
 
-def base_rates(is_right: bool) -> tuple[float, float]:
-    """Returns the rewards of two writers who do not look at the candidate: one whose cases everybody passes, and one
-    whose cases nobody passes."""
-    rewards = []
-    for outcome in (CaseOutcome.PASS, CaseOutcome.FAIL):
-        same = [outcome] * NUM_CASES
-        judged = judge(CaseResults(inputs=range(NUM_CASES), reference=same, candidate=same, wrong=[same]), is_right)
-        assert judged is not None
-        rewards.append(judged.reward.total)
-    return rewards[0], rewards[1]
-
-
 def _judged(share_valid: float, *, approves: bool, right: bool, grade: float) -> JudgedAnswer:
     parts = {"valid": HALF * share_valid, "diagnosis": (1 - HALF) * grade * right}
     return JudgedAnswer(

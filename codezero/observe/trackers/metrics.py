@@ -77,7 +77,6 @@ _CASES = (
     ("batch/number", "batch", "batch", "Number of the last finished batch"),
     ("reward/mean", "reward_mean", "reward_mean", "Mean reward of own test cases"),
     ("reward/approving", "reward_approving", "reward_approving", "Mean reward of cases that everybody passes"),
-    ("reward/refusing", "reward_refusing", "reward_refusing", "Mean reward of cases that nobody passes"),
     ("verifier/valid", "valid", "valid_ratio", "Share of answers that the reference passes"),
     ("verifier/right", "right", "right_ratio", "Share of answers with the right diagnosis"),
     ("verifier/approved", "approved", "approved_ratio", "Share of answers that the candidate passes"),

@@ -248,10 +248,9 @@ def verifier_charts(batches: Sequence[CasesReport], passes: Sequence[Pass] = (),
                 "reward": rewards,
                 **smoothed("reward", rewards),
                 "approving always": [batch.reward_approving for batch in batches],
-                "refusing always": [batch.reward_refusing for batch in batches],
             },
             "Half for cases that the reference solution passes, half for the right verdict on a candidate; beside what "
-            "writers earn who approve of everything, or refuse it.",
+            "a writer earns who approves of everything.",
             **SHARE,
         ),
         draw.line(

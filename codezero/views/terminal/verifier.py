@@ -1,4 +1,4 @@
-"""The page of a test writer: its cases, what they earn beside the base rates, time and memory."""
+"""The page of a test writer: its cases, what they earn beside the base rate, time and memory."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ def _numbers(snapshot: Snapshot, width: int) -> list[Text]:
     cases, last = snapshot.cases, snapshot.cases[-1]
     base = []
     if last.reward_approving is not None:
-        earned = f"approving always would earn {last.reward_approving:.2f}, refusing always {last.reward_refusing:.2f}"
-        base = [row("", (earned, DIM))]
+        base = [row("", (f"approving always would earn {last.reward_approving:.2f}", DIM))]
     masked = f", {last.num_masked} that nothing could judge" if last.num_masked else ""
     learned = f"no update: {safe(last.skipped)}" if last.skipped is not None else f"loss {last.loss:.4g}"
     lines = [

@@ -23,7 +23,6 @@ def report(batch=1, **changed):
         "right": 0.1875,
         "reward_mean": 0.21,
         "reward_approving": 0.75,
-        "reward_refusing": 0.0,
         "dropped": {},
         "policy_version": batch,
         "loss": -0.0012,
@@ -43,14 +42,14 @@ def solver(**changed):
 
 NOTHING = {
     **dict.fromkeys(("candidates_right", "valid", "approved", "right", "reward_mean", "loss", "grad_norm")),
-    **{"reward_approving": None, "reward_refusing": None},
+    "reward_approving": None,
 }
 
 
-def test_a_batch_is_one_line_with_the_base_rates_beside_the_reward():
+def test_a_batch_is_one_line_with_the_base_rate_beside_the_reward():
     assert cases_line(report()) == (
         "batch 1 | answers 16 on 2 | valid 25% diagnosis 19% approved 12% | "
-        "reward 0.21, approving always 0.75, refusing always 0.00 | loss -0.0012 grad 1.25 | "
+        "reward 0.21, approving always 0.75 | loss -0.0012 grad 1.25 | "
         "1m33s: solve 30 score 1 cases 20 try 2 learn 40"
     )
 

@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from codezero.types import CaseOutcome
-from codezero.verifier.reward import CaseResults, base_rates, judge
+from codezero.verifier.reward import CaseResults, judge
 
 P, F, U = CaseOutcome.PASS, CaseOutcome.FAIL, CaseOutcome.UNKNOWN
 
@@ -38,13 +38,11 @@ def test_refusing_a_wrong_candidate_is_worth_more_the_more_wrong_ones_are_reject
 
 def test_trivial_inputs_that_everybody_passes_earn_the_base_rate_only():
     assert [rewards(is_right, wrong=[(P, P)] * 3) for is_right in (True, False)] == [1.0, 0.5]
-    assert [base_rates(is_right)[0] for is_right in (True, False)] == [1.0, 0.5]
 
 
 def test_always_refusing_by_wrong_results_earns_nothing():
     refused = {"reference": (F, F), "candidate": (F, F), "wrong": [(F, F)]}
     assert [rewards(is_right, **refused) for is_right in (True, False)] == [0.0, 0.0]
-    assert [base_rates(is_right)[1] for is_right in (True, False)] == [0.0, 0.0]
 
 
 def test_refusing_a_right_candidate_by_valid_cases_earns_for_validity_only():

@@ -89,13 +89,13 @@ def test_a_proposer_with_a_test_writer_shows_what_its_cases_are_worth():
     assert page[page.index(cases) + 1].strip().startswith("discriminating: 3 or more in 1 of 3")
 
 
-def test_a_test_writer_shows_its_reward_beside_the_base_rates():
+def test_a_test_writer_shows_its_reward_beside_the_base_rate():
     assert shown(verifier(), 80, 24)[3:14] == [
         "Batch      9  writing test cases  ━━━━━━━━━━━━━━───────── 6/10  about 1m00s left",
         "            solve 30s ▸cases 20s  learn 40s",
         "",
         "Reward     0.21   ▄▄▄▄▄▄▄▄                                  of 1",
-        "           approving always would earn 0.75, refusing always 0.00",
+        "           approving always would earn 0.75",
         "Valid      25%    ▄▄▄▄▄▄▄▄                                  pass the reference",
         "Diagnosis  19%    ▄▄▄▄▄▄▄▄                                  right verdict",
         "Approved   12%    ▄▄▄▄▄▄▄▄                                  50% were right",

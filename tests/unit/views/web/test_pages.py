@@ -271,7 +271,7 @@ def test_peers_go_by_the_name_that_the_swarm_knows_and_by_what_was_taken_from_th
     assert peers[0]["name"] == "hulking yawning mandrill"
 
 
-def test_a_test_writer_has_its_reward_beside_the_base_rates_and_says_whether_its_solver_learns(tmp_path):
+def test_a_test_writer_has_its_reward_beside_the_base_rate_and_says_whether_its_solver_learns(tmp_path):
     test_probes.write(verifier(tmp_path / "verifier-1", 2), test_probes.passes(0.5, 1.0, 1.0), PAIR)
     site = client(tmp_path)
     for path, shown in (
@@ -280,7 +280,7 @@ def test_a_test_writer_has_its_reward_beside_the_base_rates_and_says_whether_its
             (
                 "Does its solver learn?",
                 "held-out problems solved",
-                "Base rates",
+                "Base rate",
                 "approving always 0.75",
                 "16 about 2 candidates",
             ),
