@@ -116,11 +116,12 @@ class Own:
         return sum(len(rollout.completion_ids) for group in groups for rollout in group)
 
     def learn(self, work: Work) -> int:
-        """Returns the number of completion tokens trained on."""
+        """Returns the number of completion tokens, of attempts that all have an advantage."""
         assert self.learner is not None
         texts = training_texts(self.policy.tokenizer, work)
         groups = [self._scored(task, answers, work) for task, answers in zip(work.tasks, texts, strict=True)]
-        return self.learner.step(groups).num_tokens
+        assert self.learner.step(groups).skipped is None
+        return sum(len(one.tokens.completion_ids) for group in groups for one in group.group.rollouts if one.tokens)
 
     def save(self, folder: Path) -> None:
         """Writes a checkpoint and waits for it, as a node that stops does."""

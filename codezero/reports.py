@@ -28,8 +28,6 @@ class UpdateReport:
     """The share of trained tokens whose ratio was clipped, in 0..1."""
     grad_norm: float | None = None
     """The global gradient norm before clipping, in the last optimizer step."""
-    num_tokens: int = 0
-    """The number of completion tokens trained on."""
     num_zero_advantage: int = 0
     """The number of groups left out because all their rewards are equal."""
     num_replayed: int = 0

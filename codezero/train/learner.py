@@ -210,7 +210,6 @@ class GrpoLearner:
             kl=sum(result.kl_sum for result in results) / num_tokens if self._config.beta > 0 else None,
             clip_fraction=sum(result.clipped_tokens for result in results) / num_tokens,
             grad_norm=grad_norm,
-            num_tokens=num_tokens // self._config.num_iterations,
             num_zero_advantage=num_zero,
             sampler_gap=None if found is None else found.median_gap,
             sample_size=None if found is None else found.sample_size,
