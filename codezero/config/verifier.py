@@ -28,23 +28,12 @@ class VerifierConfig:
     """Adam's step size."""
     lora_r: int = 16
     """Rank of the adapters; a state folder keeps it."""
-    epsilon: float = 0.2
-    """Lower clip range of the probability ratio."""
-    epsilon_high: float = 0.28
-    """Upper clip range of the probability ratio."""
-    num_iterations: int = 1
-    """Passes over a batch."""
-    beta: float = 0.0
-    """Weight of the KL penalty against the starting weights."""
 
     def __post_init__(self) -> None:
-        for key in ("batches", "beta"):
-            require(getattr(self, key) >= 0, f"verifier.{key}", getattr(self, key), "use 0 or more")
-        for key in ("batch_size", "num_candidates", "lora_r", "num_iterations"):
+        require(self.batches >= 0, "verifier.batches", self.batches, "use 0 or more")
+        for key in ("batch_size", "num_candidates", "lora_r"):
             require(getattr(self, key) >= 1, f"verifier.{key}", getattr(self, key), "use 1 or more")
         compares = "GRPO compares answers to one request, so use 2 or more"
         require(self.num_generations >= 2, "verifier.num_generations", self.num_generations, compares)
         for key in ("temperature", "learning_rate"):
             require(getattr(self, key) > 0, f"verifier.{key}", getattr(self, key), "use a value above 0")
-        require(self.epsilon >= 0, "verifier.epsilon", self.epsilon, "use 0.2 unless you know better")
-        require(self.epsilon_high >= 0, "verifier.epsilon_high", self.epsilon_high, "use 0.28 unless you know better")

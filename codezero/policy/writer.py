@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
@@ -28,33 +28,20 @@ PROMPT_TOKENS = 1024
 """The longest prompt that memory is planned for."""
 
 
-class AdapterSettings(Protocol):
-    """The settings of a section that trains adapters."""
-
-    learning_rate: float
-    lora_r: int
-    epsilon: float
-    epsilon_high: float
-    num_iterations: int
-    beta: float
-
-
-def train_config(config: AdapterSettings) -> TrainConfig:
-    """Returns the settings of the learner. Rewards are centred and not divided by their deviation: in a group of equal
-    answers but one, a small difference would count like right against wrong."""
+def train_config(learning_rate: float, lora_r: int, **more: Any) -> TrainConfig:
+    """Returns the settings of the learner of adapters, with `more` settings than these. Rewards are centred and not
+    divided by their deviation: in a group of equal answers but one, a small difference would count like right against
+    wrong."""
     return TrainConfig(
         method=TrainMethod.lora,
         loss_type=LossType.dr_grpo,
         scale_rewards=RewardScale.none,
         min_advantage=0.0,
         max_trained=0,
-        lora_learning_rate=config.learning_rate,
-        lora_r=config.lora_r,
-        lora_alpha=2 * config.lora_r,
-        epsilon=config.epsilon,
-        epsilon_high=config.epsilon_high,
-        num_iterations=config.num_iterations,
-        beta=config.beta,
+        lora_learning_rate=learning_rate,
+        lora_r=lora_r,
+        lora_alpha=2 * lora_r,
+        **more,
     )
 
 

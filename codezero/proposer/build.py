@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from codezero.config import NodeConfig, ProposerBackend, ProposerConfig
+from codezero.config import NodeConfig, ProposerBackend, ProposerConfig, TrainConfig
 from codezero.errors import ConfigError
 from codezero.llm import device as devices
 from codezero.llm import store
@@ -140,8 +140,20 @@ def _writing(config: NodeConfig) -> Writing:
         num_groups=proposer.batch_size if tests else 1,
         num_generations=config.verifier.num_candidates if tests else proposer.batch_size,
         max_new_tokens=max(lengths),
-        train=writer.train_config(proposer),
+        train=train_config(proposer),
         is_trained=proposer.train,
+    )
+
+
+def train_config(proposer: ProposerConfig) -> TrainConfig:
+    """Returns the settings of the learner, with `proposer.train`."""
+    return writer.train_config(
+        proposer.learning_rate,
+        proposer.lora_r,
+        epsilon=proposer.epsilon,
+        epsilon_high=proposer.epsilon_high,
+        num_iterations=proposer.num_iterations,
+        beta=proposer.beta,
     )
 
 

@@ -87,7 +87,7 @@ class ProposerNode:
         if config.proposer.train and self._weights is not None:
             self._engine = writer.make_learner(
                 self._weights,
-                writer.train_config(config.proposer),
+                build.train_config(config.proposer),
                 max_new_tokens=config.proposer.max_new_tokens,
                 temperature=config.proposer.temperature,
                 progress=self._monitor.progress,

@@ -104,7 +104,7 @@ def _writing(config: NodeConfig) -> Writing:
         num_groups=config.verifier.batch_size,
         num_generations=max(config.verifier.num_generations, config.verifier.num_candidates),
         max_new_tokens=max(MAX_NEW_TOKENS, config.rollout.max_new_tokens),
-        train=writer.train_config(config.verifier),
+        train=writer.train_config(config.verifier.learning_rate, config.verifier.lora_r),
         is_trained=True,
         beside=config.train if config.verifier.train_solver else None,
         engine=engine_of(config),

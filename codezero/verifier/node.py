@@ -73,7 +73,7 @@ class VerifierNode:
         )
         self._learner = writer.make_learner(
             model,
-            writer.train_config(config.verifier),
+            writer.train_config(config.verifier.learning_rate, config.verifier.lora_r),
             max_new_tokens=MAX_NEW_TOKENS,
             temperature=config.verifier.temperature,
             progress=self._monitor.progress,

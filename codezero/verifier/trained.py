@@ -33,9 +33,8 @@ def begun_in(folder: Path) -> Trained:
         raise StateError(
             f"{folder} holds no test writer: give the state_dir of a `codezero verify` that has loaded its model"
         )
-    settings = VerifierConfig(lora_r=int(bound["verifier.lora_r"]))
-    newest = batches[-1] if batches else ""
-    return Trained(folder=own, checkpoint=newest, model=bound["model.name"], train=writer.train_config(settings))
+    train = writer.train_config(VerifierConfig().learning_rate, int(bound["verifier.lora_r"]))
+    return Trained(folder=own, checkpoint=batches[-1] if batches else "", model=bound["model.name"], train=train)
 
 
 class FollowedWriter:

@@ -10,7 +10,6 @@ from codezero.cli import main
 from codezero.config import NodeConfig, ProposerBackend, ProposerConfig
 from codezero.config.load import load_config
 from codezero.errors import ConfigError, ModelError
-from codezero.policy import writer
 from codezero.proposer import build
 from codezero.proposer.node import run_proposer
 from codezero.runtime.console import Console
@@ -200,7 +199,7 @@ def test_training_takes_memory_that_writing_alone_does_not(tmp_path):
 
 def test_the_update_is_that_of_the_faithful_ppo_in_its_preset():
     faithful: NodeConfig = load_config(["proposer=faithful"])
-    config = writer.train_config(faithful.proposer)
+    config = build.train_config(faithful.proposer)
     assert (config.epsilon, config.epsilon_high, config.num_iterations, config.beta) == (0.2, 0.2, 2, 0.01)
     assert config.lora_learning_rate == 1e-5
 

@@ -53,8 +53,7 @@ def folder(tmp_path_factory, model):
 
 def weights_of(model, rank=4):
     """Adapters that are not zero."""
-    config = load_config([f"verifier.lora_r={rank}"]).verifier
-    adapted = apply_lora(load_model("m", model, CPU, torch.float32).model, train_config(config), seed=0)
+    adapted = apply_lora(load_model("m", model, CPU, torch.float32).model, train_config(1e-4, rank), seed=0)
     weights = trainable_weights(adapted)
     for name, weight in weights.items():
         if "lora_B" in name:
