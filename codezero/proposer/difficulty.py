@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any, Protocol
+from typing import Any
 
 from codezero.config import DifficultyPolicy, ProposerConfig
 from codezero.errors import StateError
@@ -42,30 +42,6 @@ class LevelChoice:
     reason: str
 
 
-class Difficulty(Protocol):
-    """A policy that chooses levels, with a state that can be saved."""
-
-    def choose(self) -> LevelChoice:
-        """Returns the level of the next batch; called once per batch."""
-        ...
-
-    def observe(self, judged: Sequence[JudgedProposal]) -> None:
-        """Records new results, of batches of any age and level."""
-        ...
-
-    def success(self) -> Mapping[int, float]:
-        """Returns the estimated success rate by level, in 0..1, for levels with any evidence."""
-        ...
-
-    def state_dict(self) -> dict[str, Any]:
-        """Returns the state as plain JSON values."""
-        ...
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restores a state. Raises StateError: it belongs to the other policy."""
-        ...
-
-
 def difficulty(config: ProposerConfig) -> Difficulty:
     """Returns the policy that the settings name."""
     return TrendPolicy(config) if config.policy is DifficultyPolicy.trend else TargetPolicy(config)
@@ -89,25 +65,30 @@ class TrendPolicy:
         self._history: deque[tuple[int, float, float]] = deque(maxlen=2 * config.window)  # level, reward, success
 
     def choose(self) -> LevelChoice:
+        """Returns the level of the next batch; called once per batch."""
         if self._num_batches and self._num_batches % self._config.update_every == 0:
             self._decide()
         self._num_batches += 1
         return LevelChoice(level=self._level, reason=self._reason)
 
     def observe(self, judged: Sequence[JudgedProposal]) -> None:
+        """Records new results, of batches of any age and level."""
         self._history.extend((proposal.level, proposal.reward, proposal.success) for proposal in judged)
 
     def success(self) -> dict[int, float]:
+        """Returns the estimated success rate by level, in 0..1, for levels with any evidence."""
         by_level: dict[int, list[float]] = {}
         for level, _, success in self._history:
             by_level.setdefault(level, []).append(success)
         return {level: fmean(by_level[level]) for level in sorted(by_level)}
 
     def state_dict(self) -> dict[str, Any]:
+        """Returns the state as plain JSON values."""
         history = [{"level": level, "reward": reward, "success": success} for level, reward, success in self._history]
         return {"level": self._level, "batches": self._num_batches, "reason": self._reason, "history": history}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restores a state. Raises StateError: it belongs to the other policy."""
         _require_own(state, "history")
         self._level, self._num_batches, self._reason = state["level"], state["batches"], state["reason"]
         self._history.clear()
@@ -149,6 +130,7 @@ class TargetPolicy:
         self._levels = {level: Posterior() for level in range(1, len(LEVELS) + 1)}
 
     def choose(self) -> LevelChoice:
+        """Returns the level of the next batch; called once per batch."""
         n, share = self._num_batches, self._config.explore
         self._num_batches += 1
         if int((n + 1) * share) == int(n * share):
@@ -158,6 +140,7 @@ class TargetPolicy:
         return LevelChoice(level=level, reason=f"exploring beside level {self.home}; {self._words(level)}")
 
     def observe(self, judged: Sequence[JudgedProposal]) -> None:
+        """Records new results, of batches of any age and level."""
         for proposal in judged:
             for level, posterior in self._levels.items():
                 if level == proposal.level:
@@ -171,9 +154,11 @@ class TargetPolicy:
             self.home = target
 
     def success(self) -> dict[int, float]:
+        """Returns the estimated success rate by level, in 0..1, for levels with any evidence."""
         return {level: p.rate for level, p in self._levels.items() if p.evidence >= HEARD}
 
     def state_dict(self) -> dict[str, Any]:
+        """Returns the state as plain JSON values."""
         return {
             "home": self.home,
             "batches": self._num_batches,
@@ -182,6 +167,7 @@ class TargetPolicy:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restores a state. Raises StateError: it belongs to the other policy."""
         _require_own(state, "levels")
         self.home, self._num_batches, self._num_explored = state["home"], state["batches"], state["explored"]
         self._levels = {level: Posterior(**row) for level, row in enumerate(state["levels"], start=1)}
@@ -243,3 +229,7 @@ class TargetPolicy:
         side = {1: "too easy", -1: "too hard", None: "in or near"}[self._outside(level)]
         band = f"{self._config.band_low:.2f}..{self._config.band_high:.2f}"
         return f"level {level} {side} (success {posterior.rate:.2f} of {posterior.evidence:.0f}, band {band})"
+
+
+Difficulty = TargetPolicy | TrendPolicy
+"""A policy that chooses levels, with a state that can be saved."""

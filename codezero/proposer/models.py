@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
@@ -31,23 +31,6 @@ class Written:
 
     text: str
     tokens: SampledTokens | None = None
-
-
-class Model(Protocol):
-    """A model that answers chats. Every method raises a CodezeroError if the model fails."""
-
-    @property
-    def name(self) -> str:
-        """The model's name, for messages and as the proposals' `model_id`."""
-        ...
-
-    def answer(self, chats: Sequence[Chat], prefixes: Sequence[str]) -> list[Written]:
-        """Returns an answer to each chat, in order, which begins with its prefix if the model permits that."""
-        ...
-
-    def state_dict(self) -> Mapping[str, Any]: ...
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None: ...
 
 
 class LocalModel:
@@ -133,3 +116,6 @@ class ServedModel:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         pass
+
+
+Model = LocalModel | ServedModel
