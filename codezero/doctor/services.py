@@ -19,6 +19,7 @@ from codezero.llm.chat_server import DEFAULT_URL
 from codezero.llm.client import JsonClient, Purpose
 from codezero.llm.store import ModelState
 from codezero.publish.tokens import take_tokens
+from codezero.runtime.system_info import is_installed
 
 DEFAULT_HUB, DEFAULT_INDEX = "https://huggingface.co", "https://pypi.org/simple/"
 _MIRROR = "check the connection, name a mirror in HF_ENDPOINT, or give files (tasks.mbpp.path=..., model.name=FOLDER)"
@@ -61,22 +62,19 @@ def check_evaluator(case: NodeUnderTest) -> Iterator[Finding]:
     config = case.config
     evaluator = config.evaluator
     from codezero.evaluate.backends.served import JUDGING
-    from codezero.llm.llama_library import has_llama_cpp
+    from codezero.llm.llama_library import PACKAGE as LLAMA_CPP
 
     for who, wants, other in (
         ("evaluator", evaluator.backend is Backend.llama_cpp, "evaluator.backend=auto"),
         ("rollouts", config.rollout.engine is RolloutEngine.llama_cpp, "rollout.engine=transformers"),
     ):
-        if wants and not has_llama_cpp():
+        if wants and not is_installed(LLAMA_CPP):
             found = f"{who} by llama_cpp, and xllamacpp is not installed"
             do = f"install the extra llama-cpp (docs/launch-script.md), or {other}"
             yield error(who, found, "no node can start", do)
-    if config.rollout.engine is RolloutEngine.vllm:
-        from codezero.llm.vllm_engine import has_vllm  # imports torch
-
-        if not has_vllm():
-            do = "install the extra vllm (docs/rollout-service.md), or rollout.engine=transformers"
-            yield error("rollouts", "rollouts by vllm, and vllm is not installed", "no node can start", do)
+    if config.rollout.engine is RolloutEngine.vllm and not is_installed("vllm"):
+        do = "install the extra vllm (docs/rollout-service.md), or rollout.engine=transformers"
+        yield error("rollouts", "rollouts by vllm, and vllm is not installed", "no node can start", do)
     if evaluator.backend is Backend.ollama:
         from codezero.evaluate.backends.ollama import DEFAULT_URL as OLLAMA_URL
 

@@ -21,10 +21,11 @@ from codezero.evaluate.judge import Judge, ModelJudge
 from codezero.evaluate.reading import AttemptReader, Fresh
 from codezero.llm import catalogue, store
 from codezero.llm import device as devices
-from codezero.llm.llama_library import has_llama_cpp
+from codezero.llm.llama_library import PACKAGE as LLAMA_CPP
 from codezero.llm.load import LoadedModel, load_model
 from codezero.ports import Progress
 from codezero.runtime.console import Console
+from codezero.runtime.system_info import is_installed
 from codezero.tasks.withheld import ProblemOf, task_alone
 from codezero.train import memory
 from codezero.train.method import free_room
@@ -124,7 +125,7 @@ class JudgeWeights:
             self._config.evaluator,
             self._device.type,
             fits=fits,
-            has_llama_cpp=has_llama_cpp(),
+            has_llama_cpp=is_installed(LLAMA_CPP),
             has_gguf=catalogue.find(self.name) is not None,
             begun_with=Backend(begun_with) if begun_with else None,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import torch
@@ -14,6 +13,7 @@ from codezero.llm.llama_library import PACKAGE
 from codezero.llm.sample import SampleGroups, sample_groups
 from codezero.llm.vllm_engine import VllmEngine
 from codezero.llm.within_memory import WithinMemory
+from codezero.runtime.system_info import is_installed
 
 _NEEDS = {
     RolloutEngine.llama_cpp: ("cpu", "a CPU", PACKAGE, "llama-cpp (docs/launch-script.md) on a machine without a GPU"),
@@ -27,9 +27,9 @@ def require(engine: RolloutEngine, device: torch.device) -> None:
     if engine not in _NEEDS:
         return
     device_type, name, package, extra = _NEEDS[engine]
-    is_installed = importlib.util.find_spec(package) is not None
-    if device.type != device_type or not is_installed:
-        where = f"this machine computes on {device.type}" if is_installed else f"{package} is not installed"
+    is_there = is_installed(package)
+    if device.type != device_type or not is_there:
+        where = f"this machine computes on {device.type}" if is_there else f"{package} is not installed"
         raise RolloutError(
             f"rollout.engine={engine.value} samples on {name}, by a package of its own, and {where}: install the extra "
             f"{extra}, or set rollout.engine=transformers"

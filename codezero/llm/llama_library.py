@@ -9,7 +9,6 @@ four numbers of the context's parameters, which are read back. Another wheel is 
 from __future__ import annotations
 
 import ctypes as c
-import importlib.util
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -22,10 +21,6 @@ BATCH_TOKENS = 256
 CACHE_STEP = 256
 """A sequence's part of the cache is a multiple of this number of tokens."""
 _Int, _Pointer = c.c_int32, c.c_void_p
-
-
-def has_llama_cpp() -> bool:
-    return importlib.util.find_spec(PACKAGE) is not None
 
 
 class _Parameters(c.Structure):

@@ -7,7 +7,6 @@ begin with /v1, but not those to sleep or to call a function of the worker.
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import os
 import shutil
 import subprocess
@@ -177,7 +176,3 @@ class VllmEngine:
             await call(client, "/v1/unload_lora_adapter", {"lora_name": self._adapter})
         self._adapter = name
         return name
-
-
-def has_vllm() -> bool:
-    return importlib.util.find_spec("vllm") is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import os
 import platform
@@ -19,6 +20,11 @@ logger = logging.getLogger(__name__)
 
 NAME = "system_info.txt"
 PACKAGES = ("torch", "transformers", "peft", "datasets", "huggingface-hub", "hivemind", "protobuf", "numpy")
+
+
+def is_installed(package: str) -> bool:
+    """Returns whether a package can be imported, without importing it."""
+    return importlib.util.find_spec(package) is not None
 
 
 def write(log_dir: Path) -> None:

@@ -305,7 +305,7 @@ def test_judges_of_this_machine(tmp_path, monkeypatch):
     assert list(services.check_evaluator(case_of(tmp_path))) == []
     executing = case_of(tmp_path, "evaluator.backend=execution")
     assert "RUNS what models wrote" in told(services.check_evaluator(executing), "warning")[0]
-    monkeypatch.setattr("codezero.llm.llama_library.has_llama_cpp", lambda: False)
+    monkeypatch.setattr(services, "is_installed", lambda package: False)
     (fault,) = told(services.check_evaluator(case_of(tmp_path, "evaluator=llama_cpp")), "error")
     assert "xllamacpp is not installed" in fault
     (fault,) = told(services.check_evaluator(case_of(tmp_path, "rollout.engine=vllm")), "error")

@@ -184,7 +184,7 @@ def test_auto_leaves_for_llama_cpp_where_memory_does_not_hold_the_judge(tmp_path
         return plan_training(shape, config, load, room)
 
     monkeypatch.setattr(build, "plan_training", tight)
-    monkeypatch.setattr(judging, "has_llama_cpp", lambda: True)
+    monkeypatch.setattr(judging, "is_installed", lambda package: True)
     monkeypatch.setattr(judging, "catalogue", SimpleNamespace(find=lambda name: name))
     sizes = {Backend.transformers: 100}
     monkeypatch.setattr(JudgeWeights, "num_bytes", lambda self, backend: sizes.get(backend, 9))
@@ -196,7 +196,7 @@ def test_auto_leaves_for_llama_cpp_where_memory_does_not_hold_the_judge(tmp_path
 
 def test_a_node_without_room_says_what_it_needs_with_the_judge_that_takes_none(monkeypatch, tmp_path):
     monkeypatch.setattr(build, "free_room", lambda *_: Room(memory=4 << 30, disk=1 << 40))
-    monkeypatch.setattr(judging, "has_llama_cpp", lambda: True)
+    monkeypatch.setattr(judging, "is_installed", lambda package: True)
 
     def told(backend):
         alone = ("tasks=builtin", "swarm=alone", "model.device=cpu", "model.dtype=float32", "evaluator.workers=1")
