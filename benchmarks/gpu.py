@@ -141,7 +141,14 @@ def update(shape: str, method: str, options: Any) -> Counts:
         max_completion_length=TRAINED,
     )
     logging.disable(logging.WARNING)  # these tokens were drawn by nobody, so sampler and learner disagree on them
-    learner = GrpoLearner(node.policy.model, encoder, node.train, temperature=1.0, reference_model=node.reference)
+    learner = GrpoLearner(
+        node.policy.model,
+        encoder,
+        node.train,
+        temperature=1.0,
+        max_completion_length=encoder.max_completion_length,
+        reference_model=node.reference,
+    )
     groups = [group(number, node.prompt_tokens) for number in range(GROUPS)]
     learner.step(groups)
     with Meter(next(node.policy.model.parameters()).device) as meter:

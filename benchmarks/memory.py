@@ -178,6 +178,7 @@ class Node:
         self._learner = GrpoLearner(
             *(models.policy.model, encoder, models.train),
             temperature=config.rollout.temperature,
+            max_completion_length=encoder.max_completion_length,
             reference_model=models.reference,
             engine=config.rollout.engine,
             before_update=self._saver.before_update,

@@ -100,7 +100,9 @@ class Own:
             max_prompt_length=self.policy.context_length,
             max_completion_length=num_tokens,
         )
-        self.learner = GrpoLearner(self.policy.model, encoder, config, temperature=1.0)
+        self.learner = GrpoLearner(
+            self.policy.model, encoder, config, temperature=1.0, max_completion_length=encoder.max_completion_length
+        )
 
     def solve(self, work: Work) -> int:
         """Returns the number of tokens sampled."""

@@ -83,7 +83,9 @@ def make_learner(made: LoadedModel, train: TrainConfig, longest: int) -> GrpoLea
     )
     with patch.object(passes, "batch_limits", lambda config, _: batch_limits(config, "cuda")):
         # As on a GPU all prompts share a pass, which with so small a model takes half the time on a CPU too.
-        return GrpoLearner(made.model, encoder, train, temperature=1.0)
+        return GrpoLearner(
+            made.model, encoder, train, temperature=1.0, max_completion_length=encoder.max_completion_length
+        )
 
 
 class Node:

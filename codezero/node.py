@@ -181,6 +181,7 @@ class Node:
             encoder,
             models.train,
             temperature=self._config.rollout.temperature,
+            max_completion_length=encoder.max_completion_length,
             reference_model=models.reference,
             engine=models.engine,
             progress=self._monitor.progress,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,9 @@ from codezero.ports import Progress
 from codezero.runtime.amounts import shortage
 from codezero.runtime.console import Console
 from codezero.train import checkpoint, memory
-from codezero.train.batch import TextEncoder
 from codezero.train.learner import GrpoLearner
 from codezero.train.memory import MemoryEstimate, Workload
 from codezero.train.method import apply_lora
-from codezero.types import Task
 from codezero.workers.pool import WORKER_BYTES
 
 PROMPT_TOKENS = 1024
@@ -141,18 +139,15 @@ def make_learner(
     engine: RolloutEngine = RolloutEngine.transformers,
 ) -> GrpoLearner:
     """Returns the learner of the model's adapters, which trains on own texts only, as `engine` sampled them."""
-
-    def never_asked(task: Task) -> Sequence[int]:
-        raise AssertionError("own texts come with the tokens of their prompts")
-
-    encoder = TextEncoder(
-        tokenizer=weights.tokenizer,
-        encode_prompt=never_asked,
-        end_token_id=weights.end_ids[0],
-        max_prompt_length=PROMPT_TOKENS,
+    return GrpoLearner(
+        weights.model,
+        None,
+        train,
+        temperature=temperature,
         max_completion_length=max_new_tokens,
+        engine=engine,
+        progress=progress,
     )
-    return GrpoLearner(weights.model, encoder, train, temperature=temperature, engine=engine, progress=progress)
 
 
 def saved(learner: GrpoLearner) -> dict[str, Any]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass
 from math import nan
 
 import torch
@@ -24,8 +23,6 @@ AUTO_TOKENS = {"cpu": 256, "mps": 1024, "cuda": 4096}
 """The number of tokens in a micro-batch if train.micro_batch_size is 0: of the completions where these share their
 prompt, elsewhere of the prompts too. On a CPU a larger one saves at most a seventh of the time, and 256 tokens of a
 0.5B model take about 10 s on two cores: the longest wait after Ctrl-C."""
-KEPT_PROMPTS = 128
-"""The number of encoded prompts of peers' tasks that are cached, at most 10 MB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,12 +100,6 @@ class TextEncoder:
     """The longest completion, in tokens."""
     claims_of: str = ""
     """The name of the model whose peers' log-probs are read; empty reads none."""
-    prompt_ids: Callable[[Task], tuple[int, ...]] = field(init=False)
-    """A function that returns the ids [P] of the prompt of a peer's task; raises PromptTooLong. It is called when a
-    group arrives and for each of its rollouts, so results for the latest tasks are cached."""
-
-    def __post_init__(self) -> None:
-        self.prompt_ids = lru_cache(KEPT_PROMPTS)(self._prompt_ids)
 
     def fits(self, task: Task) -> bool:
         """Returns True if the prompt of a peer's task is short enough to train on."""
@@ -118,7 +109,8 @@ class TextEncoder:
             return False
         return True
 
-    def _prompt_ids(self, task: Task) -> tuple[int, ...]:
+    def prompt_ids(self, task: Task) -> tuple[int, ...]:
+        """Returns the ids [P] of the prompt of a peer's task. Raises PromptTooLong."""
         ids = tuple(self.encode_prompt(task))
         if len(ids) > self.max_prompt_length:
             raise PromptTooLong(f"its prompt has {len(ids)} tokens, memory is planned for {self.max_prompt_length}")
@@ -141,7 +133,7 @@ class TextEncoder:
 
 
 def to_sequences(
-    group: RolloutGroup, advantages: Sequence[float], encoder: TextEncoder, policy_version: int
+    group: RolloutGroup, advantages: Sequence[float], encoder: TextEncoder | None, policy_version: int
 ) -> tuple[TrainSequence, ...]:
     """Returns the group's completions that have at least one token; advantages [G].
 
@@ -149,6 +141,16 @@ def to_sequences(
     old ones if an earlier policy sampled them. Peers' texts are encoded here, and log-probs that came with them are
     claims; a group whose task does not fit gives no sequence.
     """
+    prompt_of_peer: tuple[int, ...] = ()
+    if any(rollout.tokens is None for rollout in group.rollouts):
+        assert encoder is not None, "without an encoder all rollouts are own ones, with tokens"
+        try:
+            prompt_of_peer = encoder.prompt_ids(group.task)
+        except PromptTooLong as error:
+            logger.warning(
+                "group of %s on task %s left out: %s. Nothing has to be done", group.peer_id, group.task.task_id, error
+            )
+            return ()
     found = []
     for rollout, advantage in zip(group.rollouts, advantages, strict=True):
         claimed = None
@@ -158,16 +160,8 @@ def to_sequences(
             stale = group.policy_version < policy_version
             old_logprobs, sampler_logprobs = (logprobs, None) if stale else (None, logprobs)
         else:
-            try:
-                prompt_ids = encoder.prompt_ids(group.task)
-            except PromptTooLong as error:
-                logger.warning(
-                    "group of %s on task %s left out: %s. Nothing has to be done",
-                    group.peer_id,
-                    group.task.task_id,
-                    error,
-                )
-                return ()
+            assert encoder is not None
+            prompt_ids = prompt_of_peer
             completion_ids, old_logprobs, sampler_logprobs = encoder.completion_ids(rollout), None, None
             claimed = encoder.claimed_logprobs(group.model_id, rollout, len(completion_ids))
         if completion_ids:

@@ -47,10 +47,11 @@ class GrpoLearner:
     def __init__(
         self,
         model: nn.Module,
-        encoder: TextEncoder,
+        encoder: TextEncoder | None,
         config: TrainConfig,
         *,
         temperature: float,
+        max_completion_length: int,
         reference_model: nn.Module | None = None,
         engine: RolloutEngine = RolloutEngine.transformers,
         progress: Progress = lambda stage, done, total: None,
@@ -58,11 +59,12 @@ class GrpoLearner:
     ) -> None:
         """Trains the parameters of `model` that require gradients: all of them, or the adapters of a peft model.
 
-        temperature: the sampling temperature, which divides the logits here too. reference_model: a frozen copy of the
-        weights before any training (not of those that a resumed node starts with); needed if config.beta > 0 unless
-        `model` is a peft model, whose frozen base is the reference. engine: the sampler of own rollouts,
-        which train.importance weighs with those in COMPUTES_OTHERWISE only. before_update: called before each change of
-        weights and moments.
+        encoder: the encoder of peers' texts; None if there are none. temperature: the sampling temperature, which
+        divides the logits here too. max_completion_length: the longest completion, in tokens. reference_model: a
+        frozen copy of the weights before any training (not of those that a resumed node starts with); needed if
+        config.beta > 0 unless `model` is a peft model, whose frozen base is the reference. engine: the sampler of own
+        rollouts, which train.importance weighs with those in COMPUTES_OTHERWISE only. before_update: called before
+        each change of weights and moments.
 
         Raises ModelError: the model's logits are not its head's output.
         """
@@ -79,7 +81,7 @@ class GrpoLearner:
             model,
             config,
             temperature=temperature,
-            max_completion_length=encoder.max_completion_length,
+            max_completion_length=max_completion_length,
             reference_model=reference_model,
             progress=progress,
         )

@@ -143,7 +143,13 @@ def grpo(model, **config):
         max_prompt_length=16,
         max_completion_length=8,
     )
-    return GrpoLearner(model, encoder, TrainConfig(learning_rate=1e-3, **config), temperature=1.0)
+    return GrpoLearner(
+        model,
+        encoder,
+        TrainConfig(learning_rate=1e-3, **config),
+        temperature=1.0,
+        max_completion_length=encoder.max_completion_length,
+    )
 
 
 def logprobs(model, completion):

@@ -52,7 +52,9 @@ def learner(model, claims_of=MODEL, **config):
         max_completion_length=16,
         claims_of=claims_of,
     )
-    return GrpoLearner(model, encoder, TrainConfig(**config), temperature=1.0)
+    return GrpoLearner(
+        model, encoder, TrainConfig(**config), temperature=1.0, max_completion_length=encoder.max_completion_length
+    )
 
 
 def ids_of(text):

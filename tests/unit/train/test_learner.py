@@ -41,6 +41,7 @@ def learner(
         encoder,
         TrainConfig(**settings),
         temperature=1.0,
+        max_completion_length=encoder.max_completion_length,
         reference_model=reference_model,
         engine=engine,
         progress=progress,
