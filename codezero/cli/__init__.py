@@ -33,7 +33,7 @@ from codezero.cli import (
 from codezero.cli.options import INTERRUPTED, add_command, add_stop_with_parent, heavy_imports
 from codezero.config import checkout
 from codezero.errors import OUTAGE, CodezeroError, is_outage
-from codezero.runtime.console import printable
+from codezero.runtime.console import Console, printable
 from codezero.runtime.logs import log_end
 from codezero.runtime.stop import stop_with_parent
 
@@ -130,7 +130,6 @@ def _run(options: argparse.Namespace) -> int:
     if options.show_config:
         print(explain(config), end="")
         return 0
-    from codezero.runtime.console import Console
 
     Console().line(f"codezero {__version__}")  # printed first, since the imports below take seconds
     with heavy_imports():

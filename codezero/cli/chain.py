@@ -6,12 +6,9 @@ import argparse
 import signal
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from codezero.cli.options import Commands, add_command, add_group, add_stop_with_parent, duration, path, port
-
-if TYPE_CHECKING:
-    from codezero.runtime.console import Console
+from codezero.runtime.console import Console
 
 _EXAMPLES = """\
 examples:
@@ -71,8 +68,6 @@ def _folder_option(parser: argparse.ArgumentParser) -> None:
 
 
 def _console() -> Console:
-    from codezero.runtime.console import Console
-
     return Console()
 
 

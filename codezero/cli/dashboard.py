@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 
 from codezero.cli.options import FOLDERS, Commands, add_command, add_folders, path, port
+from codezero.errors import CommandError
+from codezero.runtime.console import Console
 
 PORT = 7007
 
@@ -29,9 +31,7 @@ def add_commands(commands: Commands) -> None:
 
 
 def _dashboard(options: argparse.Namespace) -> None:
-    from codezero.errors import CommandError
     from codezero.ledger.board import read_shared
-    from codezero.runtime.console import Console
     from codezero.views.web.page_data import MOST
     from codezero.views.web.serve import serve
     from codezero.views.web.source import WatchedFolders

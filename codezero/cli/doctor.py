@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from codezero.cli.options import Commands, add_command, path
 from codezero.config import checkout
+from codezero.errors import ConfigError, StateError
 from codezero.runtime.console import printable
 
 if TYPE_CHECKING:
@@ -70,7 +71,6 @@ def _bundled(path: Path, case: NodeUnderTest, findings: list[Finding]) -> list[s
     """Writes the archive and returns lines about it; if that fails, adds a finding and returns none."""
     from codezero.doctor import bundle
     from codezero.doctor.finding import refusal
-    from codezero.errors import StateError
 
     try:
         return bundle.write(path, case, findings)
@@ -84,7 +84,6 @@ def _loaded(settings: list[str]) -> tuple[NodeConfig, list[Finding]]:
     checked, and the finding that says why. Where that cannot be loaded either, the values are those of the code."""
     from codezero.config import NodeConfig
     from codezero.doctor.finding import error, refusal
-    from codezero.errors import ConfigError
 
     try:
         from codezero.config.load import load_config

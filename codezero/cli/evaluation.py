@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from codezero.cli.options import INTERRUPTED, Commands, add_command, number, path
 from codezero.errors import ConfigError, StateError, told_as
+from codezero.runtime.console import printable
+from codezero.runtime.logs import quiet_libraries
 
 if TYPE_CHECKING:
     from codezero.policy.trained import Trained
@@ -104,7 +106,6 @@ def _eval(options: argparse.Namespace) -> int:
         print(f"stopped: results so far are in {_out(options)}; the same command continues", file=sys.stderr)
         return INTERRUPTED
     from codezero.harness.report import table
-    from codezero.runtime.console import printable
 
     print("\n".join(map(printable, table(summary).split("\n"))))
     if options.json:
@@ -155,7 +156,6 @@ def _measure(options: argparse.Namespace, stack: ExitStack) -> dict[str, Any]:
     options.samples = options.best_of or options.samples
     _check(options)
     from codezero.harness import report, sources
-    from codezero.runtime.logs import quiet_libraries
     from codezero.workers import Workers
 
     quiet_libraries()

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from codezero.cli.options import FOLDERS, Commands, add_command, add_folders, duration
+from codezero.runtime.console import Console
 
 
 def add_commands(commands: Commands) -> None:
@@ -23,7 +24,6 @@ def add_commands(commands: Commands) -> None:
 
 
 def _health(options: argparse.Namespace) -> None:
-    from codezero.runtime.console import Console
     from codezero.views import health
 
     console = Console()

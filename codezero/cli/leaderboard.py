@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codezero.cli.options import Commands, add_command, add_folders, duration, path, runs_in
-from codezero.errors import ConfigError
+from codezero.errors import ConfigError, StateError
+from codezero.runtime.console import Console, json_line
 
 if TYPE_CHECKING:
     from codezero.ledger.leaderboard import Leaderboard, LeaderboardRow
@@ -36,7 +37,6 @@ def add_commands(commands: Commands) -> None:
 
 def _leaderboard(options: argparse.Namespace) -> int:
     from codezero.ledger.board import read_shared, read_swarm_board
-    from codezero.runtime.console import json_line
 
     most = max(options.top, 0)
     if options.ledger is not None:
@@ -54,7 +54,6 @@ def _leaderboard(options: argparse.Namespace) -> int:
 
 def show(board: Leaderboard) -> int:
     """Prints the leaderboard and returns the exit code: 1 if it could not be read completely, else 0."""
-    from codezero.runtime.console import Console
 
     console = Console()
     for line in lines(board, time.time()):
@@ -64,7 +63,6 @@ def show(board: Leaderboard) -> int:
 
 def _folders(given: Sequence[Path]) -> list[Path]:
     """Returns the solvers' state folders. Raises StateError: no solver has run there."""
-    from codezero.errors import StateError
     from codezero.views.runs import SOLVER
 
     runs = runs_in(given)

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable
 
 from codezero.cli.options import Commands, add_command, add_group
+from codezero.runtime.logs import quiet_libraries
 
 
 def add_commands(commands: Commands) -> None:
@@ -38,7 +39,6 @@ def _list(options: argparse.Namespace) -> None:
 
 def _pull(options: argparse.Namespace) -> None:
     from codezero.llm import store
-    from codezero.runtime.logs import quiet_libraries
 
     quiet_libraries()
     print(store.prepare(options.name, options.cache_dir, force=options.force))

@@ -9,6 +9,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from codezero.errors import StateError
+from codezero.runtime.logs import quiet_libraries
+
 if TYPE_CHECKING:
     from codezero.views.runs import Run
 
@@ -106,7 +109,6 @@ def number(convert: Callable[[str], Any], check: Callable[[Any], bool], wanted: 
 @contextmanager
 def heavy_imports() -> Iterator[None]:
     """Has heavy modules imported inside it: their libraries are quiet, and their objects stay."""
-    from codezero.runtime.logs import quiet_libraries
     from codezero.runtime.memory import imports_that_stay
 
     quiet_libraries()
@@ -117,7 +119,6 @@ def heavy_imports() -> Iterator[None]:
 def runs_in(folders: Sequence[Path], most: int | None = None) -> list[Run]:
     """Returns the runs in the folders, or, without any, those in the first of `FOLDERS` that has some. `most` is as in
     `Run`. Raises StateError: there are none."""
-    from codezero.errors import StateError
     from codezero.views.runs import find_runs
 
     if folders:

@@ -6,6 +6,8 @@ import argparse
 import sys
 
 from codezero.cli.options import FOLDERS, Commands, add_command, path, runs_in
+from codezero.errors import CommandError
+from codezero.runtime.console import Console
 
 _EXAMPLES = """\
 examples:
@@ -34,9 +36,6 @@ def add_commands(commands: Commands) -> None:
 
 
 def _report(options: argparse.Namespace) -> None:
-    from codezero.errors import CommandError
-    from codezero.runtime.console import Console
-
     if (options.before is None) != (options.after is None):
         raise CommandError("--before and --after go together: give the results of both")
     if not options.out.name:

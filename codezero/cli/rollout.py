@@ -6,6 +6,7 @@ import argparse
 import os
 
 from codezero.cli.options import Commands, add_command, add_group, heavy_imports, path, port
+from codezero.runtime.console import Console
 
 PORT = 7070
 _EXAMPLES = """\
@@ -31,7 +32,6 @@ def add_commands(commands: Commands) -> None:
 
 def _serve(options: argparse.Namespace) -> int:
     from codezero.config.load import load_config
-    from codezero.runtime.console import Console
 
     config = load_config(options.settings)
     Console().line("codezero rollout server starts")  # printed first, since the imports below take seconds

@@ -7,6 +7,7 @@ import sys
 from functools import partial
 
 from codezero.cli.options import INTERRUPTED, Commands, add_command, heavy_imports
+from codezero.runtime.console import Console
 
 _EXAMPLES = """\
 each input line is a JSON object with question, tests (text or a list of texts), source (mbpp, code_contests, builtin,
@@ -37,7 +38,6 @@ def add_commands(commands: Commands) -> None:
 
 def _score(options: argparse.Namespace) -> int:
     from codezero.config.load import load_config
-    from codezero.runtime.console import Console
 
     config = load_config(options.settings)
     with heavy_imports():

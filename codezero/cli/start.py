@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from codezero.cli.options import MAX_PORT, Commands, add_command, number
 from codezero.cli.swarm import add_gpus_option, add_up_options, up_options
 from codezero.config.checkout import START
+from codezero.errors import ConfigError
 
 if TYPE_CHECKING:
     from codezero.launch.choices import Way
@@ -101,7 +102,6 @@ def _of_swarm(options: argparse.Namespace) -> list[str]:
 
 
 def _way(options: argparse.Namespace) -> Way | None:
-    from codezero.errors import ConfigError
     from codezero.launch.choices import Way
 
     own = options.own or options.nodes is not None

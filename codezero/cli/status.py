@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codezero.cli.options import Commands, add_command, add_folders, runs_in
+from codezero.errors import ConfigError, StateError
+from codezero.runtime.console import Console
 
 if TYPE_CHECKING:
     from codezero.views.runs import Run
@@ -42,7 +44,6 @@ def add_commands(commands: Commands) -> None:
 
 
 def _status(options: argparse.Namespace) -> int:
-    from codezero.runtime.console import Console
     from codezero.views.summary import summarise, to_json
     from codezero.views.terminal.page import plain
     from codezero.views.watch import MOST_REPORTS, snapshots_of
@@ -65,7 +66,6 @@ def _watch(folders: Sequence[Path]) -> int:
     """Shows the terminal view until the user leaves it. Raises ConfigError: there is no suitable terminal."""
     import signal
 
-    from codezero.errors import ConfigError
     from codezero.views.terminal.live import View, can_show
 
     if not can_show(sys.stdout):
@@ -82,7 +82,6 @@ def _reader(folders: Sequence[Path]) -> Callable[[], Sequence[Snapshot]]:
     is no run now."""
     import time
 
-    from codezero.errors import StateError
     from codezero.views.watch import MOST_REPORTS, snapshots_of
 
     def run_key(run: Run) -> tuple[Path, str]:

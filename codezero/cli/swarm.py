@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codezero.cli.options import Commands, add_command, add_group, add_stop_with_parent, path, port
+from codezero.errors import ConfigError
+from codezero.runtime.console import Console
+from codezero.runtime.logs import quiet_libraries
 
 if TYPE_CHECKING:
     from codezero.launch.swarm_settings import UpOptions
@@ -103,7 +106,6 @@ def add_gpus_option(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -
 
 def up_options(options: argparse.Namespace, folder: Path, settings: Sequence[str] = ()) -> UpOptions:
     """Returns what `add_up_options` and `add_gpus_option` have read. Raises ConfigError: --nodes is below 1."""
-    from codezero.errors import ConfigError
     from codezero.launch.swarm_settings import UpOptions
 
     if options.nodes is not None and options.nodes < 1:
@@ -129,14 +131,12 @@ def _up(options: argparse.Namespace) -> int:
 
 def _invite(options: argparse.Namespace) -> None:
     from codezero.launch.hosting import invite
-    from codezero.runtime.console import Console
 
     invite(options.folder, options.out, options.address, Console())
 
 
 def _bootnode(options: argparse.Namespace) -> int:
     from codezero.launch.hosting import parse
-    from codezero.runtime.logs import quiet_libraries
 
     listen = options.listen or ["/ip4/0.0.0.0/tcp/4001"]
     addresses = [*(("--listen", text) for text in listen), *(("--announce", text) for text in options.announce)]
