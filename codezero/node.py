@@ -77,8 +77,8 @@ class Node:
         if models.remote is not None:
             stack.callback(models.remote.close)
         # Metal may end a process in which two threads use it at once (pytorch/pytorch#197805).
-        alone = models.policy_lock if models.policy.model.device.type == "mps" else None
-        self._saver = BackgroundSaver(self._checkpoints, config.save_every_s, self._saved, alone=alone)
+        device_lock = models.policy_lock if models.policy.model.device.type == "mps" else None
+        self._saver = BackgroundSaver(self._checkpoints, config.save_every_s, self._saved, device_lock=device_lock)
         stack.callback(self._saver.close)  # also if an error ends the node
         self._settings = models.settings
         chosen = dataclasses.replace(config.swarm, num_local=models.num_local)

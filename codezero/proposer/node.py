@@ -93,7 +93,7 @@ class ProposerNode:
                 progress=self._monitor.progress,
             )
             self._learner = ProposalLearner(self._engine, model_id=model.name)
-        self._learnt: tuple[Mapping[str, Any], Mapping[str, Any]] = {}, {}
+        self._saved_training_state: tuple[Mapping[str, Any], Mapping[str, Any]] = {}, {}
         """The saved state of engine and learner of an earlier run, which a run that does not train saves again."""
         self._stages = ProposerStages(
             difficulty=self._difficulty,
@@ -171,7 +171,7 @@ class ProposerNode:
         self._published = [Proposal(**values) for values in kept["published"]]
         self._solvers.remember(self._published)
         if self._learner is None or self._engine is None:
-            self._learnt = found.learner, kept["learner"]
+            self._saved_training_state = found.learner, kept["learner"]
         elif found.learner:
             writer.restore(self._engine, found.learner)
             self._learner.load_state_dict(kept["learner"])
@@ -184,7 +184,7 @@ class ProposerNode:
         return found.round
 
     def _save(self, report: BatchReport) -> None:
-        (engine, learner), version = self._learnt, UNTRAINED
+        (engine, learner), version = self._saved_training_state, UNTRAINED
         if self._learner is not None and self._engine is not None:
             engine, learner = writer.saved(self._engine), self._learner.state_dict()
             version = self._engine.policy_version

@@ -116,8 +116,8 @@ class WrittenTests:
         there are none."""
         cases = list(dict.fromkeys((*written, *proposal.tests.split("\n"))))
         # A question that shows no test, so that inputs of its own tests count too.
-        untold = Task(origin=TaskOrigin.PROPOSER, question=proposal.question, tests=proposal.tests)
-        tried = ask_to_try(self._workers, untold, cases, list(dict.fromkeys(programs)))
+        without_shown_tests = Task(origin=TaskOrigin.PROPOSER, question=proposal.question, tests=proposal.tests)
+        tried = ask_to_try(self._workers, without_shown_tests, cases, list(dict.fromkeys(programs)))
         if isinstance(tried, Death):
             return {}
         solution, *others = tried.programs

@@ -47,16 +47,16 @@ class BackgroundSaver:
         every_s: float,
         saved: Callable[[int, Path], None] = lambda number, path: None,
         clock: Callable[[], float] = time.monotonic,
-        alone: AbstractContextManager[object] | None = None,
+        device_lock: AbstractContextManager[object] | None = None,
     ) -> None:
         """`saved` is called with the round and folder of each written checkpoint. `every_s` 0 saves every round. With
-        `alone` the caller waits while a checkpoint is written, within it: for devices that two threads must not use
-        at once."""
+        `device_lock` the caller waits while a checkpoint is written, within it: for devices that two threads must not
+        use at once."""
         self._store, self._every_s, self._saved, self._clock = store, every_s, saved, clock
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="saver")
         self._unsaved: FinishedRound | None = None
         self._writing: tuple[FinishedRound, float, Future[tuple[Path, float]]] | None = None
-        self._alone = alone
+        self._device_lock = device_lock
         self._saved_as_of_s = -math.inf
         """The time at which the writing of the newest checkpoint began."""
         self._offered_s, self._write_s = -math.inf, 0.0
@@ -94,10 +94,10 @@ class BackgroundSaver:
     def _begin(self) -> None:
         assert self._unsaved is not None
         finished, self._unsaved = self._unsaved, None
-        with self._alone or nullcontext():
+        with self._device_lock or nullcontext():
             writing = self._thread.submit(self._write, finished)
             self._writing = (finished, self._clock(), writing)
-            if self._alone is not None:
+            if self._device_lock is not None:
                 writing.exception()  # waits; `_collect` tells of it
 
     def _write(self, one: FinishedRound) -> tuple[Path, float]:

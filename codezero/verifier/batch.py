@@ -1,8 +1,8 @@
 """One batch of a test writer, stage by stage. It repeats it for ever.
 
-    draw ─Practised─► solve ─RolloutGroup─► score ─Exercise─► cases ─CaseAnswer─► try ─JudgedAnswer─► learn
-                                                                             │
-                                                                             └─► again ─Attempted─► learn
+    draw ─ReferenceProblem─► solve ─RolloutGroup─► score ─Exercise─► cases ─CaseAnswer─► try ─JudgedAnswer─► learn
+                                                                                    │
+                                                                                    └─► again ─JudgedAttempts─► learn
 
 The model writes the solutions without the adapters that it writes cases with, so that what it learns about cases does
 not change what they are tried on. A solver that learns too has adapters of its own.

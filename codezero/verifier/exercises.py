@@ -1,6 +1,6 @@
 """The exercises of a test writer: problems with a reference solution, each with a candidate that is right or wrong.
 
-tasks ─► draw ─Practised─► the model solves ─► rules and dry run judge ─Attempted─► choose ─Exercise─►
+tasks ─► draw ─ReferenceProblem─► the model solves ─► rules and dry run judge ─JudgedAttempts─► choose ─Exercise─►
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_DRAWS = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Practised:
+class ReferenceProblem:
     """A problem that test cases can be written for."""
 
     task: Task
@@ -39,10 +39,10 @@ class Practised:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempted:
+class JudgedAttempts:
     """A problem with solutions of the model."""
 
-    problem: Practised
+    problem: ReferenceProblem
     group: RolloutGroup
     verdicts: tuple[bool | None, ...]
     """True for each solution that is right by all tests of the task, None if rules and dry run cannot tell."""
@@ -52,7 +52,7 @@ class Attempted:
 class Exercise:
     """A problem with a candidate solution."""
 
-    problem: Practised
+    problem: ReferenceProblem
     candidate: str
     """Source of the solution that the test writer sees; untrusted."""
     is_right: bool
@@ -74,15 +74,15 @@ class Problems:
         self._tasks, self._workers = tasks, workers
         self._left_out: Counter[str] = Counter()
 
-    def draw(self, count: int) -> list[Practised]:
+    def draw(self, count: int) -> list[ReferenceProblem]:
         """Returns the next problems. Raises TaskError: tasks cannot be drawn, or none of many can be used."""
         return [self._next() for _ in range(count)]
 
-    def _next(self) -> Practised:
+    def _next(self) -> ReferenceProblem:
         for _ in range(MAX_DRAWS):
             (drawn,) = self._tasks.draw(1)
             found = self._usable(drawn)
-            if isinstance(found, Practised):
+            if isinstance(found, ReferenceProblem):
                 return found
             self._left_out[found] += 1
         (reason, count), *_ = self._left_out.most_common(1)
@@ -91,7 +91,7 @@ class Problems:
             "reference solution and tests of a function, tasks=mbpp or tasks=builtin"
         )
 
-    def _usable(self, task: Task) -> Practised | str:
+    def _usable(self, task: Task) -> ReferenceProblem | str:
         """Returns the problem, or the reason why cases cannot be written for it."""
         reference = self._tasks.withheld.problem(task).reference
         if reference is None:
@@ -104,7 +104,7 @@ class Problems:
         if not tried.programs[0].passes_shown:  # all tests, since the question here shows all
             return "reference_fails"
         few = replace(task, question=prompt.showing_few(task.question, task.tests))
-        return Practised(task=few, function=tried.function, reference=reference)
+        return ReferenceProblem(task=few, function=tried.function, reference=reference)
 
     def take_left_out(self) -> dict[str, int]:
         """Returns the numbers of tasks and rows that were not used since the last call, by reason."""
@@ -125,8 +125,8 @@ class CandidateSolver:
         self._left_out: Counter[str] = Counter()
 
     def solve(
-        self, problems: Sequence[Practised], questions: Sequence[str] = ()
-    ) -> list[tuple[Practised, RolloutGroup]]:
+        self, problems: Sequence[ReferenceProblem], questions: Sequence[str] = ()
+    ) -> list[tuple[ReferenceProblem, RolloutGroup]]:
         """Returns each problem with the model's solutions, also where other `questions` than the problems' are asked;
         problems whose prompts are too long are left out."""
         asked = questions or [one.task.question for one in problems]
@@ -137,27 +137,27 @@ class CandidateSolver:
         solved = [(by_task[id(group.task)], group) for group in groups]
         return [(problem, replace(group, task=problem.task)) for problem, group in solved]
 
-    def judge(self, solved: Sequence[tuple[Practised, RolloutGroup]]) -> list[Attempted]:
+    def judge(self, solved: Sequence[tuple[ReferenceProblem, RolloutGroup]]) -> list[JudgedAttempts]:
         """Returns the solutions with their verdicts. Raises WorkerError."""
         return [
-            Attempted(problem=problem, group=group, verdicts=tuple(proven(self._attempt_reader, group)))
+            JudgedAttempts(problem=problem, group=group, verdicts=tuple(proven(self._attempt_reader, group)))
             for problem, group in solved
         ]
 
-    def choose(self, attempted: Sequence[Attempted], seed: str) -> list[Exercise]:
+    def choose(self, attempted: Sequence[JudgedAttempts], seed: str) -> list[Exercise]:
         """Returns an exercise for each problem that has a solution with a known verdict. Equal seeds choose alike."""
         rng, found = random.Random(seed), []
         for one in attempted:
             wants_right = rng.random() < 0.5
-            told = _told(one)
-            if not told:
+            known = known_verdicts(one)
+            if not known:
                 self._left_out["no_candidate"] += 1
                 continue
-            wanted = [code for code, is_right in told.items() if is_right is wants_right] or list(told)
+            wanted = [code for code, is_right in known.items() if is_right is wants_right] or list(known)
             candidate = rng.choice(wanted)
-            wrong = tuple(code for code, is_right in told.items() if not is_right)
+            wrong = tuple(code for code, is_right in known.items() if not is_right)
             found.append(
-                Exercise(problem=one.problem, candidate=candidate, is_right=told[candidate], wrong=wrong),
+                Exercise(problem=one.problem, candidate=candidate, is_right=known[candidate], wrong=wrong),
             )
         return found
 
@@ -168,7 +168,7 @@ class CandidateSolver:
         return dict(taken)
 
 
-def _told(attempted: Attempted) -> dict[str, bool]:
+def known_verdicts(attempted: JudgedAttempts) -> dict[str, bool]:
     """Returns whether they are right for the different solutions of which that is known."""
     codes = [prompt.parse(rollout.text) for rollout in attempted.group.rollouts]
     return {code: right for code, right in zip(codes, attempted.verdicts, strict=True) if code and right is not None}

@@ -17,7 +17,7 @@ from codezero.prompts import second_attempt
 from codezero.reports import SolverReport
 from codezero.train.learner import GrpoLearner
 from codezero.types import CaseOutcome, Reward, ScoredGroup
-from codezero.verifier.exercises import Attempted, CandidateSolver
+from codezero.verifier.exercises import CandidateSolver, JudgedAttempts
 from codezero.verifier.jobs import ask_to_try
 from codezero.verifier.judging import Answered
 from codezero.workers import Death, Workers
@@ -36,7 +36,7 @@ class LearningSolver:
         """`weights` returns a context in which the model trains the solver's weights."""
         self._candidates, self._workers, self.learner, self._weights = candidates, workers, learner, weights
 
-    def try_again(self, answered: Sequence[Answered], seed: str) -> list[Attempted]:
+    def try_again(self, answered: Sequence[Answered], seed: str) -> list[JudgedAttempts]:
         """Returns second attempts at each wrong solution that an answer refused by cases that can be tried; of several
         answers one is chosen at random, the same for equal seeds. Raises WorkerError or RolloutError."""
         rng = random.Random(seed)
@@ -55,7 +55,7 @@ class LearningSolver:
                 questions.append(second_attempt.question(problem.task.question, one.exercise.candidate, results))
         return self._candidates.judge(self._candidates.solve(problems, questions)) if problems else []
 
-    def learn(self, first: Sequence[Attempted], second: Sequence[Attempted]) -> SolverReport:
+    def learn(self, first: Sequence[JudgedAttempts], second: Sequence[JudgedAttempts]) -> SolverReport:
         """Makes one update from all attempts, which the present weights have sampled. Raises TrainingError."""
         version, tried = self.learner.policy_version, (*first, *second)
         with self._weights():
@@ -83,7 +83,7 @@ class LearningSolver:
         return [(case, reason) for case, outcome, reason in results if outcome is CaseOutcome.FAIL]
 
 
-def _scored(one: Attempted, policy_version: int) -> ScoredGroup:
+def _scored(one: JudgedAttempts, policy_version: int) -> ScoredGroup:
     """Returns the group with its rewards; attempts that cannot be told right or wrong are masked."""
     return ScoredGroup.of_tokens(
         one.group.task,
@@ -97,6 +97,6 @@ def _scored(one: Attempted, policy_version: int) -> ScoredGroup:
     )
 
 
-def _share_right(attempted: Sequence[Attempted]) -> float | None:
+def _share_right(attempted: Sequence[JudgedAttempts]) -> float | None:
     told = [right for one in attempted for right in one.verdicts if right is not None]
     return sum(told) / len(told) if told else None

@@ -181,7 +181,7 @@ def test_where_two_threads_must_not_use_a_device_at_once_the_caller_waits_and_no
             seen.append(turn.locked())
             return super().save(*args)
 
-    saver = BackgroundSaver(Store(tmp_path), 0, alone=turn)
+    saver = BackgroundSaver(Store(tmp_path), 0, device_lock=turn)
     saver.offer(finished(1))
     assert rounds(tmp_path) == [1]
     assert not turn.locked()

@@ -9,7 +9,7 @@ from codezero.tasks.mixture import Mixture, Share
 from codezero.tasks.sources import ListSource
 from codezero.tasks.withheld import Problem, Withheld
 from codezero.types import FinishReason, Rollout, RolloutGroup, Task, TaskOrigin
-from codezero.verifier.exercises import CandidateSolver, Exercise, Practised, Problems
+from codezero.verifier.exercises import CandidateSolver, Exercise, Problems, ReferenceProblem
 from codezero.verifier.judging import judge_answers
 from codezero.workers import Cause, Death
 
@@ -64,7 +64,7 @@ def candidates(workers, *codes, weights=None):
     return CandidateSolver(Scripted(*codes), attempt_reader, weights or Context())
 
 
-PROBLEM = Practised(
+PROBLEM = ReferenceProblem(
     task=Task(origin=TaskOrigin.MBPP, question=prompt.with_tests("Add.", prompt.few_of(ADD)), tests=ADD),
     function="add",
     reference=REFERENCE,
@@ -176,7 +176,7 @@ def test_one_valid_case_earns_for_itself_alone(workers, cases):
 
 def test_cases_whose_result_the_dry_run_cannot_tell_are_masked_and_do_not_touch_the_others(workers):
     slow = "def add(a, b):\n    for _ in range(a * 10**8): pass\n    return a + b"
-    problem = Practised(task=PROBLEM.task, function="add", reference=slow)
+    problem = ReferenceProblem(task=PROBLEM.task, function="add", reference=slow)
     told = Exercise(problem=problem, candidate=MINUS, is_right=False, wrong=(MINUS,))
     heavy = ("assert add(9, 1) == 10", "assert add(8, 1) == 9")
     light = ("assert add(0, 2) == 2", "assert add(0, 3) == 3")
