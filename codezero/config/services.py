@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 from enum import Enum
@@ -34,15 +33,14 @@ class MarketConfig:
     """The market's contract, on the ledger's chain: 0x and 40 hex digits."""
     fraction: float = 0.25
     """Share of the tokens held to bet, spread over the remaining rounds of a game."""
-    max_bet: float = 0.0
-    """Largest bet in tokens, such as 2.5; 0: no limit."""
+    max_bet: str = ""
+    """Largest bet in tokens, such as 2.5; empty: no limit."""
 
     def __post_init__(self) -> None:
         address = self.contract_address
         given = (address.startswith("0x") and len(address) == 42) or (not address and not self.enabled)
         require(given, "market.contract_address", address or "''", "give the market's contract: 0x and 40 hex digits")
         require(0 <= self.fraction <= 1, "market.fraction", self.fraction, "use a share from 0 to 1, such as 0.25")
-        require(0 <= self.max_bet < math.inf, "market.max_bet", self.max_bet, "use tokens such as 2.5, or 0: no limit")
 
 
 class PushedCheckpoint(Enum):

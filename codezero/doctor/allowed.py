@@ -26,7 +26,7 @@ _TEXTS = {
     "tasks.code_contests": ("path", "split"),
     "swarm": ("name", "bootnodes", "listen", "announce", "banned_peers", "identity_path"),
     "ledger": ("path", "keystore", "login_dir", "contract_address", "account_address"),
-    "market": ("contract_address",),
+    "market": ("contract_address", "max_bet"),
     "push": ("repo",),
     "tracking": ("log_dir", "level", "prometheus_host"),
 }

@@ -9,11 +9,11 @@ from __future__ import annotations
 import threading
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from codezero.config import NodeConfig
+from codezero.errors import ConfigError
 from codezero.ledger.items import LedgerScope
 from codezero.llm.load import LoadedModel
 from codezero.policy.query import QueryPolicy
@@ -125,10 +125,12 @@ def _make_market(config: NodeConfig, submitter: Submitter, folder: Path, peer_id
     from codezero.ledger.location import OUTBOX
     from codezero.services.market.book import Book
     from codezero.services.market.contract import open_market
-    from codezero.services.market.stakes import TOKEN, Stakes
+    from codezero.services.market.stakes import stakes
 
-    fraction, most = (Fraction(str(share)) for share in (config.market.fraction, config.market.max_bet))  # as written
-    stakes = Stakes(fraction=fraction, most=int(most * TOKEN) if most else None)
+    try:
+        limits = stakes(config.market.fraction, config.market.max_bet)
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
     market = open_market(
         rpc_url=config.ledger.rpc_url,
         chain_id=config.ledger.chain_id,
@@ -137,4 +139,4 @@ def _make_market(config: NodeConfig, submitter: Submitter, folder: Path, peer_id
         peer_id=peer_id,
     )
     scope = LedgerScope(chain_id=config.ledger.chain_id, contract=market.address, peer_id=peer_id)
-    return _Market(submitter=submitter, market=market, book=Book(folder / OUTBOX, scope), stakes=stakes)
+    return _Market(submitter=submitter, market=market, book=Book(folder / OUTBOX, scope), stakes=limits)

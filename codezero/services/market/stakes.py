@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 from codezero.errors import CodezeroError
 
 TOKEN = 10**18
 """Units per bet token; amounts are whole units everywhere."""
+MAX_AMOUNT = (1 << 256) - 1
 
 
 def most_likely(logprobs: Mapping[str, Sequence[float]]) -> int:
@@ -38,6 +40,23 @@ class Stakes:
         """Returns the units to bet now, rounded down; 0 if there is nothing to bet."""
         amount = int(balance * self.fraction / max(1, rounds_remaining))
         return max(0, min(amount, balance, amount if self.most is None else self.most))
+
+
+def stakes(fraction: float, max_bet: str) -> Stakes:
+    """Returns the stakes of the settings: a share from 0 to 1, and tokens as a decimal number, empty for no cap. Raises
+    ValueError: the tokens are no valid number."""
+    return Stakes(fraction=Fraction(str(fraction)), most=units(max_bet) if max_bet else None)
+
+
+def units(tokens: str) -> int:
+    """Returns the exact units of a decimal number of tokens. Raises ValueError: it is not valid."""
+    try:
+        exact = Fraction(Decimal(tokens)) * TOKEN if len(tokens) <= 100 else Fraction(-1)
+    except (InvalidOperation, ValueError, OverflowError):  # ValueError for NaN, OverflowError for infinity
+        exact = Fraction(-1)
+    if exact.denominator != 1 or not 0 <= exact <= MAX_AMOUNT:
+        raise ValueError(f"market.max_bet={tokens!r} is not an amount: write tokens such as 2.5, up to 18 decimals")
+    return int(exact)
 
 
 def shown(amount: int) -> str:

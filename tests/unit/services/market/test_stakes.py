@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from codezero.errors import CodezeroError
-from codezero.services.market.stakes import Stakes, most_likely, shown
+from codezero.services.market.stakes import Stakes, most_likely, shown, stakes, units
 
 
 def test_the_mean_of_a_choice_decides_not_the_sum_that_favours_short_ones():
@@ -37,6 +37,21 @@ def test_no_bet_exceeds_the_cap_or_the_balance():
     assert Stakes(fraction=Fraction(1), most=0).amount(1000, 1) == 0
     assert Stakes(fraction=Fraction(3)).amount(1000, 1) == 1000
     assert Stakes(fraction=Fraction(0)).amount(1000, 1) == 0
+
+
+def test_settings_are_exact():
+    assert stakes(0.1, "2.5") == Stakes(fraction=Fraction(1, 10), most=2_500_000_000_000_000_000)
+    assert stakes(1, "").most is None
+    assert units("57.142857142857142858") == 57142857142857142858
+    assert units("0") == 0
+
+
+@pytest.mark.parametrize(
+    "text", ["-1", "x", "nan", "inf", "1e-19", "1e999999", "0.1234567890123456789", "9" * 101, "1" + "0" * 60]
+)
+def test_what_is_no_amount_is_refused(text):
+    with pytest.raises(ValueError, match=r"market\.max_bet"):
+        units(text)
 
 
 def test_amounts_are_shown_exactly():
