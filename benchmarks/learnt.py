@@ -25,7 +25,7 @@ SURE = Target(figure="lower end of its interval", at_least=1e-9)
 GREEDY = Target(figure="gain of greedy pass@1", at_least=0.0)
 TOGETHER = ("defaults-seed1", "defaults-seed2", "gpu")
 """The runs of one setting with different seeds."""
-PAIRS = (("shared", "alone"), ("double", "alone"))
+PAIRS = (("shared", "alone"), ("double", "alone"), ("uniform", "alone"), ("earlier", "alone"))
 """Runs of which the first is compared with the second."""
 Rates = Mapping[str, float]
 """A share by problem."""
