@@ -118,7 +118,7 @@ def tables(task: Task) -> list[str]:
     suite = parse_tests(task.tests)
     asked = asked_of(task.origin, suite)
     found = [form_of(statement, asked.calls.keys() | asked.builtin_calls.keys()) for statement in suite.statements]
-    sides = [statement.source.rsplit("==", 1) for statement in suite.statements]
+    sides = [statement.rsplit("==", 1) for statement in suite.statements]
     if None in found or any(len(side) != 2 for side in sides):
         return []
     (name,) = asked.calls.keys() | asked.builtin_calls.keys()

@@ -10,7 +10,7 @@ from typing import Any
 
 from codezero.tasks.code_contests import HOW_TO_ANSWER
 from codezero.tasks.rows import BadRow, pairs, text_field
-from codezero.tasks.testcases import Statement, StdinExample, TestSuite
+from codezero.tasks.testcases import StdinExample, TestSuite
 from codezero.types import Task, TaskOrigin
 
 MAX_FIELD_CHARS = 40_000
@@ -88,7 +88,7 @@ def function(
         question=f"{statement}\n\n{how or f'Write the function {called}.'}",
         tests="\n".join([_SAME, *shown]),
     )
-    suite = TestSuite(setup=_SAME, statements=tuple(Statement(source=case) for case in cases))
+    suite = TestSuite(setup=_SAME, statements=tuple(cases))
     return BenchProblem(name=name, task=task, suite=suite, prelude=_IMPORTS)
 
 

@@ -16,7 +16,7 @@ from codezero.harness.problems import (
 )
 from codezero.tasks import code_contests, mbpp
 from codezero.tasks.rows import BadRow, text_field
-from codezero.tasks.testcases import Statement, TestSuite
+from codezero.tasks.testcases import TestSuite
 from codezero.types import Task, TaskOrigin
 
 
@@ -43,7 +43,7 @@ def humaneval(row: object, number: int) -> BenchProblem:
     check = f"check({entry_point})"
     question = f"Write this function, complete with its imports:\n\n{prompt}"
     task = Task(origin=TaskOrigin.MBPP, question=question, tests=f"{test}\n\n{check}")
-    suite = TestSuite(setup=test, statements=(Statement(source=check),))
+    suite = TestSuite(setup=test, statements=(check,))
     return BenchProblem(name=name_of(row, ("task_id",), number), task=task, suite=suite, prelude=f"{prompt}\n")
 
 

@@ -79,7 +79,7 @@ def with_tests(problem: BenchProblem, workers: Workers) -> BenchProblem:
     suite = problem.suite
     if not suite.num_cases:
         suite = read_tests(workers, problem.task.tests)
-    elif not are_python(workers, (problem.prelude, suite.setup, *(case.source for case in suite.statements))):
+    elif not are_python(workers, (problem.prelude, suite.setup, *suite.statements)):
         raise BadRow("prompt or tests do not parse")
     if not suite.num_cases:
         raise BadRow("tests do not parse")

@@ -147,7 +147,7 @@ class _Runs:
     def lines(self, code: str, suite: TestSuite, limits: Limits) -> list[dict[str, Any]]:
         """Runs a sandbox and returns the lines that it reports; the first has its protections. Raises SandboxError."""
         may_be_unconfined = os.environ.get(UNCONFINED) == "1"
-        statements = {"setup": suite.setup, "statements": [case.source for case in suite.statements]}
+        statements = {"setup": suite.setup, "statements": suite.statements}
         examples = [(case.given, case.expected) for case in suite.examples]
         job = {
             "code": code,

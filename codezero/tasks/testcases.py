@@ -36,14 +36,6 @@ def bound_name(alias: ast.alias) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
-    """A test that is a statement: an assert, or a call such as HumanEval's `check(f)`. It begins with the statements
-    since the previous test, such as `x = 2`; the last test also has those after it."""
-
-    source: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class StdinExample:
     """A test of a program: its input on stdin, and the output that it must print."""
 
@@ -59,7 +51,9 @@ class TestSuite:
 
     setup: str = ""
     """The statements that are not cases: imports, definitions, and what comes before the first case."""
-    statements: tuple[Statement, ...] = ()
+    statements: tuple[str, ...] = ()
+    """The source of each test that is a statement: an assert, or a call such as HumanEval's `check(f)`. It begins with
+    the statements since the previous test, such as `x = 2`; the last test also has those after it."""
     examples: tuple[StdinExample, ...] = ()
 
     @property
@@ -106,17 +100,17 @@ def parse_tests(text: str) -> TestSuite:
     unfolded = _unfolded(tree.body)
     setup: list[str] = []
     between: list[str] = []
-    statements: list[Statement] = []
+    statements: list[str] = []
     for node in tree.body:
         source = _source_of(node, lines)
         if _is_case(node):
-            statements += unfolded or [Statement(source="\n".join([*between, source]))]
+            statements += unfolded or ["\n".join([*between, source])]
             between = []
         elif not isinstance(node, ast.Expr):
             is_between = statements and not isinstance(node, _DEFINITIONS)
             (between if is_between else setup).append(source)
     if between:
-        statements.append(Statement(source="\n".join([statements.pop().source, *between])))
+        statements.append("\n".join([statements.pop(), *between]))
     return TestSuite(setup="\n".join(setup), statements=tuple(statements))
 
 
@@ -124,7 +118,7 @@ def _is_case(node: ast.stmt) -> bool:
     return isinstance(node, ast.Assert) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))
 
 
-def _unfolded(body: list[ast.stmt]) -> list[Statement]:
+def _unfolded(body: list[ast.stmt]) -> list[str]:
     """Returns the single cases of tests in HumanEval's form: `def check(candidate)`, made of asserts, loops over them
     and variables for them, with one call `check(f)`. Empty for any other form."""
     cases = [node for node in body if _is_case(node)]
@@ -139,7 +133,7 @@ def _unfolded(body: list[ast.stmt]) -> list[Statement]:
         found = [ast.unparse(node) for node in _single(checks[0].body, put, iter(range(MAX_UNFOLDED)))]
     except UNPARSEABLE:
         return []
-    return [Statement(source=one) for one in found] if sum(map(len, found)) <= MAX_SOURCE_CHARS else []
+    return found if sum(map(len, found)) <= MAX_SOURCE_CHARS else []
 
 
 def _single(body: list[ast.stmt], known: dict[str, ast.expr], left: Iterator[int]) -> Iterator[ast.stmt]:
@@ -242,9 +236,9 @@ def _source_of(node: ast.stmt, lines: list[bytes]) -> str:
     return b"".join(found).decode()
 
 
-def comparison(case: Statement) -> tuple[str, str] | None:
+def comparison(case: str) -> tuple[str, str] | None:
     """Returns `left` and `right` of a test `assert left == right`; None for others, or if Python cannot print it."""
-    tree = parse_source(case.source)
+    tree = parse_source(case)
     test = tree.body[0].test if tree and len(tree.body) == 1 and isinstance(tree.body[0], ast.Assert) else None
     if not isinstance(test, ast.Compare) or [type(op) for op in test.ops] != [ast.Eq]:
         return None

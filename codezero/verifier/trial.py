@@ -13,7 +13,7 @@ from codezero.evaluate.dryrun import Budget, dry_run, share_of, until
 from codezero.evaluate.fresh.draw import asked_like, values_of
 from codezero.evaluate.rules.solution import asked_of
 from codezero.tasks.assertions import Calls, read_tests
-from codezero.tasks.testcases import UNPARSEABLE, Statement, TestSuite, parse_source, parse_tests
+from codezero.tasks.testcases import UNPARSEABLE, TestSuite, parse_source, parse_tests
 from codezero.types import CaseOutcome
 from codezero.verifier.jobs import Trial, Tried, TriedProgram
 
@@ -27,12 +27,12 @@ def try_cases(asked: Trial) -> Tried:
     suite, shown = parse_tests(asked.tests), parse_tests(asked.shown)
     asked_for = asked_of(asked.origin, suite)
     names = asked_for.functions.keys()
-    known = [given for one in shown.statements for given in _inputs(one.source, names)]
+    known = [given for one in shown.statements for given in _inputs(one, names)]
     given = [_input(case, names) for case in asked.cases]
     fit = tuple(one is not None and one not in known and _is_like(one, known) for one in given)
     kept = [case for case, is_one in zip(asked.cases, fit, strict=True) if is_one]
     kept_inputs = [one for one, is_one in zip(given, fit, strict=True) if is_one]
-    written = TestSuite(setup=suite.setup, statements=tuple(Statement(source=case) for case in kept))
+    written = TestSuite(setup=suite.setup, statements=tuple(kept))
     seed, count, seconds = asked.tests.encode(), asked.num_inputs, INPUTS_SHARE * asked.seconds
     inputs = asked_like(shown, names, seed=seed, count=count, seconds=seconds) if count else []
     found = []

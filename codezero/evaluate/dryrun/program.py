@@ -66,7 +66,7 @@ class Program:
     def run(self) -> None:
         """Interprets all cases within the time and appends to `results`."""
         self._end = thread_time() + self._budget.total_seconds
-        self._cases = [parse_source(case.source) for case in self._suite.statements]
+        self._cases = [parse_source(case) for case in self._suite.statements]
         meter.test_names = frozenset(
             node.id
             for tree in (parse_source(self._suite.setup), *self._cases)

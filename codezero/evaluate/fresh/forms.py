@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from codezero.evaluate.rules.solution import depth_of
-from codezero.tasks.testcases import UNPARSEABLE, Statement, parse_source
+from codezero.tasks.testcases import UNPARSEABLE, parse_source
 
 _INPUTS, _ASKED, _RESULT = "fresh_inputs", "fresh_asked", "fresh_result"
 """Placeholder names for the inputs, the checked expression and its result."""
@@ -45,13 +45,13 @@ class Form:
         """Returns the source of the expression with these inputs."""
         return self.source.replace(_INPUTS, ", ".join(map(repr, inputs)))
 
-    def test(self, asked: str, result: Any) -> Statement:
+    def test(self, asked: str, result: Any) -> str:
         """Returns the test that an expression has this result."""
         if not self.test_source:
-            return Statement(source=f"assert {'' if result else 'not '}({asked})")
+            return f"assert {'' if result else 'not '}({asked})"
         if self.compares and _has_fraction(result):
-            return Statement(source=f"assert fresh_near({asked}, {result!r})")
-        return Statement(source=self.test_source.replace(_ASKED, asked).replace(_RESULT, repr(result)))
+            return f"assert fresh_near({asked}, {result!r})"
+        return self.test_source.replace(_ASKED, asked).replace(_RESULT, repr(result))
 
 
 def _has_fraction(value: Any) -> bool:
@@ -60,10 +60,10 @@ def _has_fraction(value: Any) -> bool:
     return isinstance(value, float | complex) or (isinstance(value, list | tuple) and any(map(_has_fraction, value)))
 
 
-def form_of(statement: Statement, functions: Collection[str]) -> tuple[Form, tuple[Any, ...]] | None:
+def form_of(statement: str, functions: Collection[str]) -> tuple[Form, tuple[Any, ...]] | None:
     """Returns the form and the inputs of a test that calls one of the functions once with literals, or a method of the
     result of its call without arguments, as `Solution().f(1)`; None for any other test."""
-    tree = parse_source(statement.source) if len(statement.source) <= MAX_CHARS else None
+    tree = parse_source(statement) if len(statement) <= MAX_CHARS else None
     if tree is None or depth_of(tree) > _MAX_DEPTH or len(tree.body) != 1 or not isinstance(tree.body[0], ast.Assert):
         return None
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in functions]

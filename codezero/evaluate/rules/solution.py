@@ -137,7 +137,7 @@ def asked_of(origin: TaskOrigin, suite: TestSuite) -> Asked:
     if suite.examples:
         return Asked(is_program=True, examples=suite.examples)
     is_program = origin is TaskOrigin.CODE_CONTESTS and not suite.statements  # a peer may give any origin
-    source = "\n".join([suite.setup, *(statement.source for statement in suite.statements)])
+    source = "\n".join([suite.setup, *suite.statements])
     tree = read(source, max_nodes=MAX_SOURCE_CHARS)
     if isinstance(tree, str):
         return Asked(is_program=is_program)

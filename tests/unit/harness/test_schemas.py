@@ -173,7 +173,7 @@ def test_deepcoder_keeps_functions_as_livecodebench_does():
     case = {"input": "[3, 5]\n5", "output": "[1]", "testtype": "functional", "metadata": {"func_name": "find"}}
     row = {"problem": "p", "tests": json.dumps([case]), "starter_code": LCB_FUNCTION["starter_code"], "metadata": {}}
     problem = livecodebench_row(row, 0)
-    assert problem.suite.statements[0].source == "assert same(Solution().find([3, 5], 5), [1])"
+    assert problem.suite.statements[0] == "assert same(Solution().find([3, 5], 5), [1])"
     assert "[3, 5]" not in problem.task.question
 
 

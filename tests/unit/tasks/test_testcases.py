@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from codezero.tasks.problems import load_problems
 from codezero.tasks.testcases import (
     MAX_SOURCE_CHARS,
-    Statement,
     StdinExample,
     TestSuite,
     comparison,
@@ -25,7 +24,7 @@ from tests.unit.tasks.builders import real_mbpp
 def test_asserts_are_cases_and_what_they_need_is_setup():
     suite = parse_tests("import math\nlimit = 3\nassert f(1) == 2\nassert f(limit) == 4")
     assert suite.setup == "import math\nlimit = 3"
-    assert suite.statements == (Statement(source="assert f(1) == 2"), Statement(source="assert f(limit) == 4"))
+    assert suite.statements == ("assert f(1) == 2", "assert f(limit) == 4")
 
 
 def test_what_stands_between_cases_is_done_before_the_next_one():
@@ -33,13 +32,13 @@ def test_what_stands_between_cases_is_done_before_the_next_one():
     suite = parse_tests(tests)
     assert suite.setup == "x = 1\nimport math"
     cases = ["assert f(x) == 2", "x = 2\nassert f(x) == 3", "assert f(x) == math.e\nx = 5"]
-    assert [one.source for one in suite.statements] == cases
+    assert list(suite.statements) == cases
 
 
 def test_a_call_is_a_case():
     suite = parse_tests("def told(f):\n    x = f(1)\n    assert x\n    assert x == 2\n\ntold(add)")
     assert suite.setup == "def told(f):\n    x = f(1)\n    assert x\n    assert x == 2"
-    assert suite.statements == (Statement(source="told(add)"),)
+    assert suite.statements == ("told(add)",)
 
 
 HUMAN_EVAL = (
@@ -51,7 +50,7 @@ HUMAN_EVAL = (
 def test_the_asserts_of_a_check_are_cases(called):
     loop = "    for i in range(9):\n        assert candidate(i) == i + 1\n"
     suite = parse_tests(f"{HUMAN_EVAL}{loop}check({called})")
-    assert [case.source for case in suite.statements] == [
+    assert list(suite.statements) == [
         "assert True, 'runs'",
         f"assert {called}(1) == 2",
         f"for i in range(9):\n    assert {called}(i) == i + 1",
@@ -71,13 +70,13 @@ def test_the_asserts_of_a_check_are_cases(called):
 def test_a_check_of_names_and_loops_is_that_of_its_asserts(body):
     lines = "".join(f"    {line}\n" for line in body.splitlines())
     found = parse_tests(f"def check(candidate):\n{lines}\ncheck(add)").statements
-    assert [one.source for one in found] == ["assert add([1, 2]) == 3", "assert add([4]) == 4"]
+    assert list(found) == ["assert add([1, 2]) == 3", "assert add([4]) == 4"]
 
 
 def test_a_check_of_loops_in_loops_ends_early():
     loops = "".join(f"{'    ' * depth}for x{depth} in {list(range(90))}:\n" for depth in range(1, 12))
     suite = parse_tests(f"def check(candidate):\n{loops}{'    ' * 12}'nothing'\n\ncheck(add)")
-    assert [one.source for one in suite.statements] == ["check(add)"]
+    assert list(suite.statements) == ["check(add)"]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +102,7 @@ def test_a_check_of_loops_in_loops_ends_early():
     ],
 )
 def test_a_check_that_is_more_than_asserts_stays_whole(text):
-    assert "check(add" in parse_tests(text).statements[0].source
+    assert "check(add" in parse_tests(text).statements[0]
 
 
 def test_a_table_holds_examples():
@@ -152,7 +151,7 @@ def test_a_comparison_has_two_sides(test, sides):
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(1000)  # eth-account, which other tests import in this process, has raised it
     try:
-        assert comparison(Statement(source=test)) == sides
+        assert comparison(test) == sides
     finally:
         sys.setrecursionlimit(before)
 
@@ -169,12 +168,12 @@ def taken_apart_at_leisure(text: str) -> TestSuite:
     for node in tree.body if tree else []:
         source = ast.get_source_segment(text, node) or ""
         if isinstance(node, ast.Assert) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
-            statements.append(Statement(source="\n".join([*between, source])))
+            statements.append("\n".join([*between, source]))
             between = []
         elif not isinstance(node, ast.Expr):
             (setup if isinstance(node, ast.FunctionDef) or not statements else between).append(source)
     if between:
-        statements[-1] = Statement(source="\n".join([statements[-1].source, *between]))
+        statements[-1] = "\n".join([statements[-1], *between])
     return TestSuite(setup="\n".join(setup), statements=tuple(statements))
 
 

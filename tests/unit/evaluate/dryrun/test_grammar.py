@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from codezero.evaluate.dryrun import dry_run
-from codezero.tasks.testcases import Statement, TestSuite
+from codezero.tasks.testcases import TestSuite
 from codezero.types import CaseOutcome
 from tests.unit.evaluate.dryrun.test_semantics import executed
 
@@ -110,7 +110,7 @@ def decided(body: str) -> bool:
     kind, expected = executed(code)
     if "object at 0x" in expected or "<generator" in expected:
         return False
-    suite = TestSuite(statements=(Statement(source=f"assert repr(f()) == {expected!r}"),))
+    suite = TestSuite(statements=(f"assert repr(f()) == {expected!r}",))
     result = dry_run(code, suite)[0]
     if result.outcome is CaseOutcome.UNKNOWN:
         return False

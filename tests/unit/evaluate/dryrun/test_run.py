@@ -6,7 +6,7 @@ import pytest
 
 from codezero.evaluate.dryrun import Budget, dry_run
 from codezero.evaluate.dryrun.budget import Meter
-from codezero.tasks.testcases import MAX_SOURCE_CHARS, Statement, TestSuite, parse_tests
+from codezero.tasks.testcases import MAX_SOURCE_CHARS, TestSuite, parse_tests
 from codezero.types import CaseOutcome
 
 PASS, FAIL, UNKNOWN = CaseOutcome.PASS, CaseOutcome.FAIL, CaseOutcome.UNKNOWN
@@ -557,7 +557,7 @@ def test_the_process_is_left_as_it_was():
 
 
 def test_a_test_that_does_not_parse_is_unknown():
-    suite = TestSuite(statements=(Statement(source="assert f("), Statement(source="assert f() == 1")))
+    suite = TestSuite(statements=("assert f(", "assert f() == 1"))
     assert [r.outcome for r in dry_run("def f(): return 1", suite)] == [UNKNOWN, PASS]
 
 

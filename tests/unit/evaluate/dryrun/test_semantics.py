@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from codezero.evaluate.dryrun import dry_run
-from codezero.tasks.testcases import Statement, TestSuite
+from codezero.tasks.testcases import TestSuite
 from codezero.types import CaseOutcome
 
 PARTS = (Path(__file__).parent / "programs.txt").read_text(encoding="utf-8").split("\n== ")[1:]
@@ -31,7 +31,7 @@ def executed(code: str) -> tuple[str, str]:
 def test_the_dry_run_agrees_with_cpython(name):
     code = "def f():\n" + textwrap.indent(PROGRAMS[name].strip("\n"), "    ")
     kind, expected = executed(code)
-    suite = TestSuite(statements=(Statement(source=f"assert repr(f()) == {expected!r}"),))
+    suite = TestSuite(statements=(f"assert repr(f()) == {expected!r}",))
     result = dry_run(code, suite)[0]
     if kind == "value":
         assert (result.outcome, result.reason) == (CaseOutcome.PASS, "")
