@@ -14,10 +14,10 @@ each input line is a JSON object with question, tests (text or a list of texts),
 proposer), solution (the whole answer, fence included), and optionally id, group, finish (stop, length) and reference
 (a right solution, of which tests with fresh inputs are drawn; the first one given for a problem counts); lines of one
 group should follow each other. Each output line has id, group, outcome, p_correct, rules, reasons, cases, fresh
-(tests drawn, passed, failed while another solution passes them, doubtful where none does, unknown), parts, reward and
-seconds, or error.
+(tests drawn, passed, failed while another solution passes them, doubtful where none does, unknown), parts and reward,
+or error.
 
-The setting `seed` draws the fresh tests, so every run gives the same lines, except for seconds.
+The setting `seed` draws the fresh tests, so every run gives the same lines.
 A stopped run continues when it is started again with the same input and settings.
 
 examples:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
-from io import StringIO
-from itertools import groupby, tee
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +22,6 @@ MAX_GROUP = 64
 """The most solutions judged as one group; longer runs of one problem are split."""
 
 MakeEvaluator = Callable[[ProblemOf], AbstractContextManager[FrozenEvaluator]]
-References = dict[Task, str]
-ScoreGroups = Callable[[Iterable[tuple[RolloutGroup, bool]]], Iterator[ScoredGroup]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,60 +59,58 @@ def score_file(
     except OSError as error:
         raise CommandError(f"{source}: {error.strerror}: check the path and your rights") from error
     made_with = {"input": hashlib.sha256(content).hexdigest(), "settings": list(settings)}
-    with (
-        StringIO(content.decode(errors="replace")) as lines,
-        Results(Path(target), Path(f"{target}.settings.json"), made_with) as results,
-    ):
-        total = sum(1 for line in lines if line.strip())
-        lines.seek(0)
+    lines = content.decode(errors="replace").split("\n")
+    groups = grouped(lines)
+    total = sum(map(len, groups))
+    with Results(Path(target), Path(f"{target}.settings.json"), made_with) as results:
         if len(results.rows) < total:
-            references: References = {}
+            references = references_of(groups)
             with make_evaluator(lambda task: Problem(task=task, reference=references.get(task))) as evaluator:
                 console.line(f"{len(results.rows)} of {total} lines are scored")
-                for scored in score_lines(lines, evaluator.score_groups, references, done=len(results.rows)):
+                for scored in score_stored(groups, evaluator, done=len(results.rows)):
                     results.append([scored])
                     console.progress("score", len(results.rows), total)
         num_scored = sum("reward" in row for row in results.rows)
     return num_scored, total - num_scored
 
 
-def score_lines(
-    lines: Iterable[str], score: ScoreGroups, references: References | None = None, done: int = 0
-) -> Iterator[dict[str, Any]]:
-    """Yields a scored line for each line but the first `done`, in order; for a line without a solution it has `error`.
+def grouped(lines: Iterable[str]) -> list[list[Stored]]:
+    """Returns the solutions in lines of JSON, in order. Neighbouring lines of one `group` (or, without it, one problem)
+    share a prompt and are one list; so is each line without a solution, which has `error`."""
+    stored = (read_line(line, number) for number, line in enumerate(lines, start=1) if line.strip())
+    groups: list[list[Stored]] = []
+    for _, run in groupby(stored, key=lambda one: one.group):
+        members = list(run)
+        groups += (members[start : start + MAX_GROUP] for start in range(0, len(members), MAX_GROUP))
+    return groups
 
-    Neighbouring lines of one `group` (or, without it, one problem) share a prompt and are judged together. The first
-    reference that a line gives for a problem is put into `references` before `score` receives the group.
-    """
-    groups, given = tee(_unfinished(_grouped(lines, {} if references is None else references), done))
-    scored = score((_group(members), False) for members, _ in given if members[0].task is not None)
-    for members, written in groups:
+
+def references_of(groups: Iterable[Sequence[Stored]]) -> dict[Task, str]:
+    """Returns the first reference that is given for each problem."""
+    found: dict[Task, str] = {}
+    for member in chain.from_iterable(groups):
+        if member.task is not None and member.reference is not None:
+            found.setdefault(member.task, member.reference)
+    return found
+
+
+def score_stored(
+    groups: Iterable[Sequence[Stored]], evaluator: FrozenEvaluator, done: int = 0
+) -> Iterator[dict[str, Any]]:
+    """Yields a scored line for each solution but the first `done`, in order; for a line without one it has `error`."""
+    left: list[tuple[Sequence[Stored], int]] = []
+    for members in groups:
+        if len(members) > done:
+            left.append((members, done))
+        done = max(done - len(members), 0)
+    scored = evaluator.score_groups((_group(members), False) for members, _ in left if members[0].task is not None)
+    for members, written in left:
         if members[0].task is None:
             yield from ({**_names(member), "error": member.error} for member in members[written:])
             continue
-        started = time.perf_counter()
         found = next(scored)
-        seconds = (time.perf_counter() - started) / len(members)
         for position, member in enumerate(members[written:], start=written):
-            yield {**_names(member), **_scores(found, position), "seconds": round(seconds, 4)}
-
-
-def _unfinished(groups: Iterable[list[Stored]], done: int) -> Iterator[tuple[list[Stored], int]]:
-    """Yields the groups with lines beyond the first `done`, each with the number of its lines among the first."""
-    for members in groups:
-        if len(members) > done:
-            yield members, done
-        done = max(done - len(members), 0)
-
-
-def _grouped(lines: Iterable[str], references: References) -> Iterator[list[Stored]]:
-    stored = (read_line(line, number) for number, line in enumerate(lines, start=1) if line.strip())
-    for _, run in groupby(stored, key=lambda one: one.group):
-        members = list(run)
-        for member in members:
-            if member.task is not None and member.reference is not None:
-                references.setdefault(member.task, member.reference)
-        yield from (members[start : start + MAX_GROUP] for start in range(0, len(members), MAX_GROUP))
+            yield {**_names(member), **_scores(found, position)}
 
 
 def _group(members: Sequence[Stored]) -> RolloutGroup:

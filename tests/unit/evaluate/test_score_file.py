@@ -2,7 +2,6 @@ import errno
 import json
 from contextlib import nullcontext
 from functools import partial
-from types import SimpleNamespace
 
 import pytest
 
@@ -13,7 +12,7 @@ from codezero.errors import CommandError, StateError
 from codezero.evaluate.build import evaluator_alone
 from codezero.evaluate.jobs import P_FAILED, P_PASSED
 from codezero.evaluate.judge import Opinion
-from codezero.evaluate.score_file import read_line, score_file, score_lines
+from codezero.evaluate.score_file import grouped, read_line, score_file, score_stored
 from codezero.runtime import results
 from codezero.runtime.console import Console
 from codezero.types import Outcome, Reward, ScoredGroup, TaskOrigin, Verdict
@@ -35,7 +34,7 @@ class Scorer:
     def __init__(self, is_there=True):
         self.asked, self.is_there = [], is_there
 
-    def __call__(self, groups):
+    def score_groups(self, groups):
         return (self.score(group) for group, _ in groups)
 
     def score(self, group):
@@ -52,25 +51,29 @@ def line(**changes):
     return json.dumps({**GOOD, **changes})
 
 
+def score_lines(lines, evaluator):
+    return list(score_stored(grouped(lines), evaluator))
+
+
 def test_each_line_comes_back_scored_with_its_names_in_its_order():
-    scored = list(score_lines([line(id=7, group="a"), "\n", line(id=8, group="a", tests="assert f(1) == 2")], Scorer()))
+    scored = score_lines([line(id=7, group="a"), "\n", line(id=8, group="a", tests="assert f(1) == 2")], Scorer())
     assert [(one["id"], one["group"], one["reward"], one["p_correct"]) for one in scored] == [
         (7, "a", 0.7, 0.5),
         (8, "a", 0.7, 0.5),
     ]
-    assert {"rules", "reasons", "cases", "parts", "seconds", "outcome"} <= scored[0].keys()
+    assert {"rules", "reasons", "cases", "parts", "outcome"} <= scored[0].keys()
 
 
 def test_neighbours_of_one_group_are_judged_together_and_others_apart():
     scorer = Scorer()
     lines = [line(solution="1"), line(solution="2"), line(question="Other.", solution="3"), line(solution="4")]
-    list(score_lines(lines, scorer))
+    score_lines(lines, scorer)
     assert scorer.asked == [["1", "2"], ["3"], ["4"]]
 
 
 def test_one_name_on_two_problems_does_not_mix_them():
     scorer = Scorer()
-    list(score_lines([line(group="a"), line(group="a", question="Other.")], scorer))
+    score_lines([line(group="a"), line(group="a", question="Other.")], scorer)
     assert scorer.asked == [["x"], ["x"]]
 
 
@@ -114,7 +117,7 @@ def test_what_nobody_can_tell_of_is_an_error_beside_a_probability_and_its_neighb
 
     programs = ("def f(x):\n    return x + 1", "import numpy\ndef f(x):\n    return numpy.add(x, 1)")
     lines = [line(solution=f"```python\n{program}\n```") for program in programs]
-    right, unsure = score_lines(lines, evaluator(Unsure(), Reader()).score_groups)
+    right, unsure = score_lines(lines, evaluator(Unsure(), Reader()))
     assert right["p_correct"] == P_PASSED
     assert "reward" in right
     assert (unsure["outcome"], unsure["p_correct"]) == ("unsure", 0.5)
@@ -131,7 +134,7 @@ def test_a_file_of_killers_has_a_line_for_each_of_its_lines():
         line(id=3, tests=["assert f(kill_here) == 2"], solution=right),
         line(id=4, tests=["assert f(2) == 3"], solution=right),
     ]
-    found = list(score_lines(lines, evaluator(None, Deadly()).score_groups))
+    found = score_lines(lines, evaluator(None, Deadly()))
     assert [one["id"] for one in found] == [1, 2, 3, 4]
     assert [one["p_correct"] for one in found] == [P_FAILED, P_PASSED, None, P_PASSED]
     assert found[2]["error"] == "hostile"
@@ -212,7 +215,7 @@ def test_a_stopped_run_goes_on_within_a_group_and_keeps_its_lines(tmp_path):
     scorer = Scorer()
 
     def make(problem_of):
-        return nullcontext(SimpleNamespace(score_groups=scorer))
+        return nullcontext(scorer)
 
     assert score_file(str(source), str(target), ["x=1"], make, Console()) == (6, 0)
     whole = target.read_bytes().splitlines(keepends=True)
@@ -264,6 +267,6 @@ def test_a_file_of_programs_and_tests_that_once_ended_or_hung_a_node_has_a_line_
     tests = [("def g(): return 1", solution(name) + CASES) for name in BOMBS]
     tests += [("def f(): return 1", text) for text in TEST_BOMBS.values()]
     lines = [line(solution=f"```python\n{code}\n```", tests=text) for code, text in solutions + tests]
-    scored = list(score_lines(lines, evaluator(Sure(), workers).score_groups))
+    scored = score_lines(lines, evaluator(Sure(), workers))
     assert len(scored) == 2 * len(BOMBS) + len(TEST_BOMBS)
     assert all("reward" in one for one in scored)

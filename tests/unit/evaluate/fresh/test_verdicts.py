@@ -21,7 +21,7 @@ from codezero.evaluate.jobs import (
     P_PASSED,
 )
 from codezero.evaluate.reading import AttemptReader, Fresh
-from codezero.evaluate.score_file import score_lines
+from codezero.evaluate.score_file import grouped, references_of, score_stored
 from codezero.tasks.testcases import parse_tests
 from codezero.tasks.withheld import Problem
 from codezero.types import FreshCases, Outcome, RoundId, SwarmRound
@@ -358,10 +358,10 @@ def test_a_reference_that_kills_is_not_used_again(reference):
 def test_a_line_may_bring_its_reference():
     fields = {"question": "Add.", "tests": TESTS, "source": "mbpp", "group": "a"}
     lines = [json.dumps({**fields, "solution": f"```python\n{code}\n```", "reference": SUM}) for code in (LOOP, TABLE)]
-    references = {}
-    judging = evaluator(references.get)
-    right, table = score_lines(lines, judging.score_groups, references)
+    groups = grouped(lines)
+    judging = evaluator(references_of(groups).get)
+    right, table = score_stored(groups, judging)
     assert (right["p_correct"], right["fresh"]["passed"]) == (P_PASSED, 5)
     assert (table["p_correct"], table["fresh"]["drawn"]) == (P_FRESH_FAILED, 5)
-    (bad,) = score_lines([json.dumps({**fields, "solution": "x", "reference": 3})], judging.score_groups)
+    (bad,) = score_stored(grouped([json.dumps({**fields, "solution": "x", "reference": 3})]), judging)
     assert "reference must be text" in bad["error"]
