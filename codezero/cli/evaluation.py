@@ -217,7 +217,7 @@ def _solve(
 
     with imports_that_stay():
         from codezero.harness import bench, policy
-        from codezero.harness.best import Chooser
+        from codezero.harness.best import rank_solutions
         from codezero.llm.sample import sample_groups
         from codezero.llm.within_memory import WithinMemory
         from codezero.policy.solver import measuring_solver
@@ -255,11 +255,17 @@ def _solve(
         samples, length, temperature = options.samples, options.max_new_tokens, options.temperature
         return measuring_solver(loaded, samples, length, temperature, seed, progress, sample)
 
-    chooser = Chooser(workers, by, temperature=options.temperature, sample=sample)
-
     def rank(solved: Any, first: int) -> Any:
         seed = options.seed + 1_000_003 * first + 1
-        return chooser.rank(solved, seed, lambda done, total: progress("", done, total))
+        return rank_solutions(
+            solved,
+            workers,
+            by,
+            seed,
+            temperature=options.temperature,
+            sample=sample,
+            on_step=lambda done, total: progress("", done, total),
+        )
 
     bench.solve_and_run(
         problems,

@@ -6,6 +6,7 @@ import hashlib
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -96,7 +97,7 @@ def _run_group(
             **({"prelude": problem.prelude} if problem.prelude else {}),
             "solution": rollout.text,
             "finish": rollout.finish.value,
-            **(_chosen_by(ranked[number]) if ranked else {}),
+            **(asdict(ranked[number]) if ranked else {}),
         }
         for number, rollout in enumerate(written)
     ]
@@ -105,11 +106,7 @@ def _run_group(
 
 
 _CHOSEN_BY = ("ranks", "written", "in_prompt")
-"""The fields that `--best-of` adds to a line."""
-
-
-def _chosen_by(ranked: Ranked) -> Row:
-    return dict(zip(_CHOSEN_BY, (ranked.ranks, ranked.cases, ranked.in_prompt), strict=True))
+"""The fields that `--best-of` adds to a line: those of `harness.best.Ranked`."""
 
 
 def _group(dataset: str, problem: BenchProblem) -> str:

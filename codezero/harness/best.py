@@ -27,7 +27,7 @@ class Ranked:
     same solution in its prompt."""
 
     ranks: Ranks
-    cases: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()
     """The cases of the answer with the solution's number."""
     in_prompt: bool = False
 
@@ -52,67 +52,65 @@ class _Read:
         return tuple(with_prelude(self.problem.prelude, code) for code in self.codes if code)
 
 
-class Chooser:
-    """Ranks solutions, also by test cases that `writer` writes, if it is given."""
-
-    def __init__(
-        self,
-        workers: Workers,
-        writer: LoadedModel | None,
-        *,
-        temperature: float,
-        sample: SampleGroups = sample_groups,
-    ) -> None:
-        self._workers, self._writer, self._temperature, self._sample = workers, writer, temperature, sample
-
-    def rank(
-        self, solved: Sequence[tuple[BenchProblem, Sequence[Rollout]]], seed: int, on_step: StepCallback | None = None
-    ) -> list[list[Ranked]]:
-        """Returns what each answer to each problem is ranked by; one without code has no ranks and is the worst. Raises
-        WorkerError."""
-        parsed = [[prompt.parse(answer.text) for answer in answers] for _, answers in solved]
-        read = [_Read(problem, tuple(codes)) for (problem, _), codes in zip(solved, parsed, strict=True)]
-        for one in read:
-            one.tried = self._try(one, ())
-        if self._writer is not None:
-            self._write(self._writer, read, seed, on_step)
-        return [self._ranked(one) for one in read]
-
-    def _write(self, writer: LoadedModel, read: Sequence[_Read], seed: int, on_step: StepCallback | None) -> None:
-        """Has cases written for the problems of functions, with the solution in the prompt that most others agree with,
-        and tries the solutions on them."""
-        asked = [one for one in read if one.tried is not None and one.tried.function and one.programs]
-        subjects = []
-        for one in asked:
-            assert one.tried is not None
-            agreed = [found["agreement"] for found in ranks(one.tried, by_tests=False)]
-            one.in_prompt = one.numbers[agreed.index(max(agreed))]
-            code = one.codes[one.in_prompt] or ""
-            subjects.append(Subject(problem=one.problem.task.question, code=code, function=one.tried.function))
+def rank_solutions(
+    solved: Sequence[tuple[BenchProblem, Sequence[Rollout]]],
+    workers: Workers,
+    writer: LoadedModel | None,
+    seed: int,
+    *,
+    temperature: float,
+    sample: SampleGroups = sample_groups,
+    on_step: StepCallback | None = None,
+) -> list[list[Ranked]]:
+    """Returns what each answer to each problem is ranked by, also by test cases that `writer` writes, if it is given;
+    an answer without code has no ranks and is the worst. Raises WorkerError."""
+    parsed = [[prompt.parse(answer.text) for answer in answers] for _, answers in solved]
+    read = [_Read(problem, tuple(codes)) for (problem, _), codes in zip(solved, parsed, strict=True)]
+    for one in read:
+        one.tried = _try(workers, one, ())
+    if writer is not None:
+        asked, subjects = _subjects(read)
         answers = write_cases(
             writer,
             subjects,
             max((len(one.codes) for one in read), default=0),
-            temperature=self._temperature,
+            temperature=temperature,
             generator=torch.Generator(device=writer.model.device).manual_seed(seed),
-            sample=self._sample,
+            sample=sample,
             on_step=on_step,
         )
         for one, some in zip(asked, answers, strict=True):
             one.cases = [answer.cases for answer in some]
             written = tuple(dict.fromkeys(case for each in some for case in each.cases))
-            one.tried = self._try(one, written) or one.tried  # cases that end the worker count as none
+            one.tried = _try(workers, one, written) or one.tried  # cases that end the worker count as none
+    return [_ranked(one, by_tests=writer is not None) for one in read]
 
-    def _ranked(self, read: _Read) -> list[Ranked]:
-        found = ranks(read.tried, by_tests=self._writer is not None) if read.tried else [{}] * len(read.numbers)
-        by_number = dict(zip(read.numbers, found, strict=True))
-        cases = read.cases or [()] * len(read.codes)
-        return [
-            Ranked(ranks=by_number.get(number, {}), cases=some, in_prompt=number == read.in_prompt)
-            for number, some in enumerate(cases)
-        ]
 
-    def _try(self, read: _Read, cases: tuple[str, ...]) -> Tried | None:
-        """Returns the results of the dry runs; None if these texts end the worker."""
-        tried = ask_to_try(self._workers, read.problem.task, cases, read.programs, NUM_INPUTS)
-        return None if isinstance(tried, Death) else tried
+def _subjects(read: Sequence[_Read]) -> tuple[list[_Read], list[Subject]]:
+    """Returns the problems of functions, and what cases are written for: each with the solution that most others agree
+    with, whose number is kept."""
+    asked = [one for one in read if one.tried is not None and one.tried.function and one.programs]
+    subjects = []
+    for one in asked:
+        assert one.tried is not None
+        agreed = [found["agreement"] for found in ranks(one.tried, by_tests=False)]
+        one.in_prompt = one.numbers[agreed.index(max(agreed))]
+        code = one.codes[one.in_prompt] or ""
+        subjects.append(Subject(problem=one.problem.task.question, code=code, function=one.tried.function))
+    return asked, subjects
+
+
+def _ranked(read: _Read, by_tests: bool) -> list[Ranked]:
+    found = ranks(read.tried, by_tests=by_tests) if read.tried else [{}] * len(read.numbers)
+    by_number = dict(zip(read.numbers, found, strict=True))
+    cases = read.cases or [()] * len(read.codes)
+    return [
+        Ranked(ranks=by_number.get(number, {}), written=some, in_prompt=number == read.in_prompt)
+        for number, some in enumerate(cases)
+    ]
+
+
+def _try(workers: Workers, read: _Read, cases: tuple[str, ...]) -> Tried | None:
+    """Returns the results of the dry runs; None if these texts end the worker."""
+    tried = ask_to_try(workers, read.problem.task, cases, read.programs, NUM_INPUTS)
+    return None if isinstance(tried, Death) else tried

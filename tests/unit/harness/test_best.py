@@ -24,8 +24,8 @@ def test_cases_that_end_the_worker_count_as_none(monkeypatch):
     problem = BenchProblem(name="1", task=task(tests="assert f(1) == 2"))
     codes = ("def f(x): return x + 1", "def f(x): return 0", "def f(x): return x + 1")
     answers = [Rollout(text=f"```python\n{code}\n```", finish=FinishReason.STOP) for code in codes]
-    chooser = best.Chooser(Mortal(), SimpleNamespace(model=SimpleNamespace(device="cpu")), temperature=1.0)
-    (ranked,) = chooser.rank([(problem, answers)], seed=1)
+    writer = SimpleNamespace(model=SimpleNamespace(device="cpu"))
+    (ranked,) = best.rank_solutions([(problem, answers)], Mortal(), writer, seed=1, temperature=1.0)
     assert [one.ranks["shown"] for one in ranked] == [1.0, 1.0, 1.0]
     assert [one.ranks["majority"] for one in ranked] == [3.0, 2.0, 3.0]
     assert [one.ranks["tests"] for one in ranked] == [1.0, 1.0, 1.0]
