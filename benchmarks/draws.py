@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -31,7 +32,7 @@ from benchmarks.power import of_seeds
 from benchmarks.tables import against, markdown
 from codezero.evaluate.intervals import bootstrap
 from codezero.tasks.candidates import EXPLORE, KEEP, MOST, PRIOR, SIZE, TEACHES, Informative, weighted
-from codezero.tasks.mixture import Mixture, Share
+from codezero.tasks.mixture import Mixture
 from codezero.tasks.sources import ListSource
 from codezero.tasks.withheld import Withheld
 from codezero.types import FinishReason, Outcome, Reward, Rollout, RolloutGroup, ScoredGroup, Task, TaskOrigin, Verdict
@@ -110,7 +111,7 @@ class Product:
         tasks = [Task(origin=TaskOrigin.MBPP, question=str(i), tests="assert True") for i in range(num_tasks)]
         sources = [ListSource(str(i), tasks[i : i + TASKS], seed) for i in range(0, num_tasks, TASKS)]
         drawn = [Informative(one, seed, Withheld()) if informative else one for one in sources]
-        self._mixture = Mixture([Share(source=one, weight=1.0) for one in drawn], seed)
+        self._mixture = Mixture([(one, 1.0) for one in drawn], seed, Counter(), Withheld())
         self._drawn: tuple[Task, ...] = ()
 
     def draw(self) -> list[int]:

@@ -19,7 +19,7 @@ from codezero.tasks.environment import environment_source, load_environments
 from codezero.tasks.held_out import load_held_out
 from codezero.tasks.hub import HubUnreachable, check_reachable, open_dataset, revision_of
 from codezero.tasks.listed import TaskList
-from codezero.tasks.mixture import Mixture, Share, Source
+from codezero.tasks.mixture import Mixture, Source
 from codezero.tasks.problems import load_problems
 from codezero.tasks.rows import BadRow, read_rows
 from codezero.tasks.sources import ListSource, StreamSource
@@ -86,15 +86,13 @@ def make_task_source(config: TasksConfig, seed: int) -> Mixture:
         return Informative(source, seed, withheld) if config.draw is TaskDraw.informative else source
 
     environments = load_environments(config.environments).items()
-    shares = [
-        Share(source=drawn(environment_source(name, one, seed, skipped)), weight=1.0) for name, one in environments
-    ]
+    shares = [(drawn(environment_source(name, one, seed, skipped)), 1.0) for name, one in environments]
     lost: dict[str, HubUnreachable] = {}
     builtin_weight = config.builtin.weight
     for dataset, settings in wanted:
         try:
             source = _source(dataset, settings, config, seed, skipped, withheld, no_hub)
-            shares.append(Share(source=drawn(source), weight=settings.weight))
+            shares.append((drawn(source), settings.weight))
         except HubUnreachable as error:
             lost[dataset.name] = error
             builtin_weight += settings.weight
@@ -105,9 +103,9 @@ def make_task_source(config: TasksConfig, seed: int) -> Mixture:
     fallback = None
     if builtin_weight > 0 or (streaming and config.fallback):
         builtin = drawn(_builtin_source(config, seed))
-        shares.append(Share(source=builtin, weight=builtin_weight))
+        shares.append((builtin, builtin_weight))
         fallback = builtin if config.fallback else None
-    return Mixture(shares, seed, fallback=fallback, skipped=skipped, withheld=withheld)
+    return Mixture(shares, seed, skipped, withheld, fallback)
 
 
 def local_questions(config: TasksConfig) -> Iterator[str]:

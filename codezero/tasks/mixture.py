@@ -12,7 +12,6 @@ import random
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from codezero.errors import StateError
@@ -29,35 +28,28 @@ AWAY_S = 1800.0
 """Seconds until a source that broke off is asked again; where nothing answers, asking takes a tenth of that."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
-    """A source with its weight relative to the others; a source of weight 0 is never drawn from."""
-
-    source: Source
-    weight: float
-
-
 class Mixture:
     """A ports.TaskSource that draws from several sources by weight."""
 
     def __init__(
         self,
-        shares: Sequence[Share],
+        shares: Sequence[tuple[Source, float]],
         seed: int,
+        skipped: Counter[str],
+        withheld: Withheld,
         fallback: Source | None = None,
-        skipped: Counter[str] | None = None,
-        withheld: Withheld | None = None,
     ) -> None:
-        """At least one weight is above 0. `fallback` stands in for a source that breaks off while the node runs;
-        `skipped` counts rows by reason. The sources add to `skipped` and `withheld` too."""
-        self.withheld = withheld if withheld is not None else Withheld()
+        """Each source comes with its weight relative to the others: one of weight 0 is never drawn from, and at least
+        one is above 0. `skipped` counts rows by reason; the sources add to it, and to `withheld`. `fallback` stands in
+        for a source that breaks off while the node runs."""
+        self.withheld = withheld
         """Solutions and further tests of the tasks."""
         self._seed = seed
         self._num_drawn = 0
         self._fallback = fallback
-        self._skipped = skipped if skipped is not None else Counter()
-        self._sources = {share.source.name: share.source for share in shares}
-        self._weights = {share.source.name: share.weight for share in shares}
+        self._skipped = skipped
+        self._sources = {source.name: source for source, _ in shares}
+        self._weights = {source.name: weight for source, weight in shares}
         if fallback is not None:
             self._sources.setdefault(fallback.name, fallback)
             self._weights.setdefault(fallback.name, 0.0)

@@ -1,15 +1,19 @@
-"""Rows of the two datasets, files that hold them, and list sources of numbered tasks."""
+"""Rows of the two datasets, files that hold them, list sources of numbered tasks, and mixtures."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from codezero.config import BuiltinConfig, DatasetConfig, TasksConfig
+from codezero.tasks.mixture import Mixture, Source
 from codezero.tasks.sources import ListSource
+from codezero.tasks.withheld import Withheld
 from codezero.types import Task, TaskOrigin
 
 DELETE = object()
@@ -95,3 +99,15 @@ def real_mbpp() -> str:
     if not path.is_file():
         pytest.skip(f"no {path}: set CODEZERO_SHARED to the folder that holds data/mbpp.jsonl")
     return str(path)
+
+
+def mixture_of(
+    shares: Sequence[tuple[Source, float]],
+    seed: int,
+    skipped: Counter[str] | None = None,
+    withheld: Withheld | None = None,
+    fallback: Source | None = None,
+) -> Mixture:
+    """A mixture with a count of skipped rows and a store of withheld fields of its own, unless they are given."""
+    skipped, withheld = Counter() if skipped is None else skipped, withheld or Withheld()
+    return Mixture(shares, seed, skipped, withheld, fallback)

@@ -7,12 +7,12 @@ import pytest
 
 from codezero.tasks.candidates import SIZE, Candidates, Informative
 from codezero.tasks.mbpp import to_problem, to_task
-from codezero.tasks.mixture import Mixture, Share
+from codezero.tasks.mixture import Mixture
 from codezero.tasks.sources import ListSource, StreamSource
 from codezero.tasks.withheld import Withheld
 from codezero.types import Task, TaskOrigin
 from tests.builders import rollout, scored
-from tests.unit.tasks.builders import mbpp_rows, numbered_tasks, questions
+from tests.unit.tasks.builders import mbpp_rows, mixture_of, numbered_tasks, questions
 
 RATES = (0.0, 0.0, 0.5, 1.0)
 """Of the tasks in turn."""
@@ -28,7 +28,7 @@ def number_of(task) -> int:
 
 def informative(count: int = 40, seed: int = 0, level=lambda i: None) -> Mixture:
     tasks = [replace(task, difficulty=level(i)) for i, task in enumerate(numbered_tasks("a", count))]
-    return Mixture([Share(source=Informative(ListSource("a", tasks, seed), seed, Withheld()), weight=1.0)], seed)
+    return mixture_of([(Informative(ListSource("a", tasks, seed), seed, Withheld()), 1.0)], seed)
 
 
 def play(
@@ -100,7 +100,7 @@ def two_sources() -> Mixture:
     """The tasks of `hard` have numbers from 1000."""
     tasks = {"easy": numbered_tasks("a", 60), "hard": numbered_tasks("b", 1060)[1000:]}
     sources = [Informative(ListSource(name, one, 0), 0, Withheld()) for name, one in tasks.items()]
-    return Mixture([Share(source=source, weight=1.0) for source in sources], 0)
+    return mixture_of([(source, 1.0) for source in sources], 0)
 
 
 def too_hard(number: int) -> float:
@@ -147,7 +147,7 @@ def streamed(withheld: Withheld) -> Mixture:
         return problem.task
 
     source = StreamSource("mbpp", "fake", lambda epoch: iter(mbpp_rows(200)), made, Counter())
-    return Mixture([Share(source=Informative(source, 0, withheld), weight=1.0)], 0, withheld=withheld)
+    return mixture_of([(Informative(source, 0, withheld), 1.0)], 0, withheld=withheld)
 
 
 def test_a_streams_tasks_keep_their_references_over_a_restart_and_while_others_are_forgotten(monkeypatch):
@@ -165,7 +165,7 @@ def test_a_streams_tasks_keep_their_references_over_a_restart_and_while_others_a
 def test_a_task_in_sight_is_asked_as_the_settings_now_have_it():
     def mixture(show_all):
         tasks = [to_task(row, show_all) for row in mbpp_rows(9)]
-        return Mixture([Share(source=Informative(ListSource("a", tasks, 0), 0, Withheld()), weight=1.0)], 0)
+        return mixture_of([(Informative(ListSource("a", tasks, 0), 0, Withheld()), 1.0)], 0)
 
     before, after = mixture(True), mixture(False)
     play(before, 9)
@@ -182,7 +182,7 @@ def test_a_stream_is_not_read_further_than_it_is_drawn_from():
 
 
 def test_a_uniform_nodes_position_is_taken_up_and_given_back():
-    uniform = Mixture([Share(source=ListSource("a", numbered_tasks("a", 90), 0), weight=1.0)], 0)
+    uniform = mixture_of([(ListSource("a", numbered_tasks("a", 90), 0), 1.0)], 0)
     before = questions(uniform.draw(30))
     drawing = informative(90)
     drawing.load_state_dict(uniform.state_dict())

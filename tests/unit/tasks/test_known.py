@@ -10,14 +10,13 @@ from codezero.network import wire
 from codezero.tasks.build import make_task_source
 from codezero.tasks.known import WantedTasks, rule
 from codezero.tasks.mbpp import to_task as mbpp_task
-from codezero.tasks.mixture import Mixture
 from codezero.tasks.problems import load_problems
 from codezero.tasks.proposed import MAX_KNOWN, WithProposals, to_task
 from codezero.tasks.withheld import Problem, Withheld, id_of
 from codezero.types import Task, TaskOrigin
 from tests.builders import proposal, task
 from tests.unit.network.wire_builders import announce, genrl, group, identity
-from tests.unit.tasks.builders import mbpp_row, mbpp_rows, write_jsonl
+from tests.unit.tasks.builders import mbpp_row, mbpp_rows, mixture_of, write_jsonl
 
 
 def with_proposals(sources, *proposals, why_not=lambda proposal: None):
@@ -194,7 +193,7 @@ def test_what_a_stream_has_drawn_is_known_before_it_is_listed():
     withheld = Withheld()
     drawn = replace(task("drawn", "Input:\n1\nOutput:\n2\n"), origin=TaskOrigin.CODE_CONTESTS)
     withheld.keep_drawn(Problem(task=drawn))
-    tasks = with_proposals(Mixture([], seed=0))
+    tasks = with_proposals(mixture_of([], seed=0))
     assert WantedTasks(PeerTasks.known, withheld, tasks, [Listed(is_complete=False)]).why_not(drawn) is None
 
 

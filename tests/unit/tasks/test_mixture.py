@@ -11,10 +11,10 @@ from codezero.tasks import mixture as mixture_module
 from codezero.tasks.candidates import Informative
 from codezero.tasks.hub import HubUnreachable
 from codezero.tasks.mbpp import to_task
-from codezero.tasks.mixture import Mixture, Share
+from codezero.tasks.mixture import Mixture
 from codezero.tasks.sources import StreamSource
 from codezero.tasks.withheld import Withheld
-from tests.unit.tasks.builders import mbpp_row, mbpp_rows, numbered_source, questions
+from tests.unit.tasks.builders import mbpp_row, mbpp_rows, mixture_of, numbered_source, questions
 
 
 def stream_source(rows, fail_at: int | None = None, skipped: Counter | None = None) -> StreamSource:
@@ -37,12 +37,11 @@ def three_sources(seed: int = 0, weights=(1.0, 2.0, 1.0)) -> Mixture:
     rows[1]["text"] = ""
     skipped = Counter()
     sources = (numbered_source("a", 3, seed), numbered_source("b", 5, seed), stream_source(rows, skipped=skipped))
-    shares = [Share(source=source, weight=weight) for source, weight in zip(sources, weights, strict=True)]
-    return Mixture(shares, seed, skipped=skipped)
+    return mixture_of(list(zip(sources, weights, strict=True)), seed, skipped=skipped)
 
 
 def test_no_task_comes_twice_before_all_have_come():
-    mixture = Mixture([Share(source=numbered_source("a", 20), weight=1.0)], seed=0)
+    mixture = mixture_of([(numbered_source("a", 20), 1.0)], seed=0)
     first, second = mixture.draw(20), mixture.draw(20)
     assert len(set(questions(first))) == 20
     assert set(first) == set(second)
@@ -50,18 +49,14 @@ def test_no_task_comes_twice_before_all_have_come():
 
 
 def test_seed_decides_the_order():
-    first, again, other = (
-        Mixture([Share(source=numbered_source("a", 20, seed), weight=1.0)], seed).draw(20) for seed in (0, 0, 1)
-    )
+    first, again, other = (mixture_of([(numbered_source("a", 20, seed), 1.0)], seed).draw(20) for seed in (0, 0, 1))
     assert first == again
     assert first != other
 
 
 def test_literal_order_never_changes_between_versions():
     """A node that is upgraded must resume where it was."""
-    mixture = Mixture(
-        [Share(source=numbered_source("a", 3), weight=1.0), Share(source=numbered_source("b", 3), weight=1.0)], seed=0
-    )
+    mixture = mixture_of([(numbered_source("a", 3), 1.0), (numbered_source("b", 3), 1.0)], seed=0)
     assert questions(mixture.draw(8)) == ["a 0", "b 2", "b 0", "b 1", "b 2", "a 1", "a 2", "b 1"]
 
 
@@ -110,25 +105,25 @@ def test_changed_weights_keep_every_position():
 
 
 def test_source_that_is_away_keeps_its_place_until_it_is_back():
-    both = [Share(source=numbered_source(name, 9), weight=1.0) for name in "ab"]
-    mixture = Mixture(both, seed=0)
+    both = [(numbered_source(name, 9), 1.0) for name in "ab"]
+    mixture = mixture_of(both, seed=0)
     mixture.draw(10)
     position_of_b = mixture.state_dict()["sources"]["b"]
 
-    without_b = Mixture([Share(source=numbered_source("a", 9), weight=1.0)], seed=0)
+    without_b = mixture_of([(numbered_source("a", 9), 1.0)], seed=0)
     without_b.load_state_dict(mixture.state_dict())
     without_b.draw(5)
     assert without_b.state_dict()["sources"]["b"] == position_of_b
 
-    back = Mixture([Share(source=numbered_source(name, 9), weight=1.0) for name in "ab"], seed=0)
+    back = mixture_of([(numbered_source(name, 9), 1.0) for name in "ab"], seed=0)
     back.load_state_dict(json.loads(json.dumps(without_b.state_dict())))
     assert back.state_dict() == without_b.state_dict()
 
 
 def test_source_with_other_rows_starts_over_with_a_warning(caplog):
-    old = Mixture([Share(source=numbered_source("a", 9), weight=1.0)], seed=0)
+    old = mixture_of([(numbered_source("a", 9), 1.0)], seed=0)
     old.draw(7)
-    new = Mixture([Share(source=numbered_source("a", 4), weight=1.0)], seed=0)
+    new = mixture_of([(numbered_source("a", 4), 1.0)], seed=0)
     with caplog.at_level(logging.WARNING):
         new.load_state_dict(old.state_dict())
     assert [record.message.split(" are")[0] for record in caplog.records] == ["tasks of a"]
@@ -143,9 +138,7 @@ def test_other_seed_is_refused():
 
 def test_stream_without_a_usable_row_is_an_error_and_not_an_endless_loop():
     skipped = Counter()
-    mixture = Mixture(
-        [Share(source=stream_source([mbpp_row(text="")] * 5, skipped=skipped), weight=1.0)], 0, None, skipped
-    )
+    mixture = mixture_of([(stream_source([mbpp_row(text="")] * 5, skipped=skipped), 1.0)], 0, skipped)
     with pytest.raises(TaskError, match="no usable row among its 5"):
         mixture.draw(1)
     assert mixture.take_skipped() == {"mbpp: text is empty": 5}
@@ -153,13 +146,13 @@ def test_stream_without_a_usable_row_is_an_error_and_not_an_endless_loop():
 
 def test_empty_stream_is_an_error():
     with pytest.raises(TaskError, match="no usable row among its 0"):
-        Mixture([Share(source=stream_source([]), weight=1.0)], seed=0).draw(1)
+        mixture_of([(stream_source([]), 1.0)], seed=0).draw(1)
 
 
 def test_stream_that_breaks_off_is_replaced_with_one_warning_and_tried_again_later(caplog, monkeypatch):
     builtin = numbered_source("builtin", 6)
-    shares = [Share(source=stream_source(mbpp_rows(4), fail_at=2), weight=1.0), Share(source=builtin, weight=0.0)]
-    mixture = Mixture(shares, seed=0, fallback=builtin)
+    shares = [(stream_source(mbpp_rows(4), fail_at=2), 1.0), (builtin, 0.0)]
+    mixture = mixture_of(shares, seed=0, fallback=builtin)
     with caplog.at_level(logging.WARNING):
         drawn = questions(mixture.draw(8))
     assert [question.split()[0] for question in drawn] == ["Write"] * 2 + ["builtin"] * 6
@@ -174,7 +167,7 @@ def test_stream_that_breaks_off_is_replaced_with_one_warning_and_tried_again_lat
 def test_a_hub_that_is_lost_while_candidates_are_collected_is_replaced(caplog):
     sources = (stream_source(mbpp_rows(60), fail_at=2), numbered_source("builtin", 60))
     stream, builtin = (Informative(source, 0, Withheld()) for source in sources)
-    mixture = Mixture([Share(source=stream, weight=1.0), Share(source=builtin, weight=0.0)], 0, fallback=builtin)
+    mixture = mixture_of([(stream, 1.0), (builtin, 0.0)], 0, fallback=builtin)
     with caplog.at_level(logging.WARNING):
         drawn = questions([*mixture.draw(4), *mixture.draw(4)])
     assert {question.split()[0] for question in drawn} == {"builtin"}
@@ -182,7 +175,7 @@ def test_a_hub_that_is_lost_while_candidates_are_collected_is_replaced(caplog):
 
 
 def test_stream_that_breaks_off_without_fallback_is_an_error_and_can_be_taken_up_again():
-    mixture = Mixture([Share(source=stream_source(mbpp_rows(4), fail_at=2), weight=1.0)], seed=0)
+    mixture = mixture_of([(stream_source(mbpp_rows(4), fail_at=2), 1.0)], seed=0)
     first = mixture.draw(2)
     with pytest.raises(TaskError, match="reading the hub failed"):
         mixture.draw(1)

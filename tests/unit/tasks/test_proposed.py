@@ -3,11 +3,11 @@ import json
 import pytest
 
 from codezero.config import TaskDraw
-from codezero.tasks.mixture import Mixture, Share
 from codezero.tasks.proposed import MAX_KNOWN, MAX_STOCK, MOST_GROUPS, WithProposals, proposed_candidates, to_task
 from codezero.tasks.sources import ListSource
 from codezero.types import TaskOrigin
 from tests.builders import proposal, rollout, scored, task
+from tests.unit.tasks.builders import mixture_of
 
 
 class Swarm:
@@ -29,7 +29,7 @@ class Swarm:
 
 def mixture():
     tasks = [task(f"built-in question {i}") for i in range(10)]
-    return Mixture([Share(source=ListSource("builtin", tasks, seed=0), weight=1.0)], seed=0)
+    return mixture_of([(ListSource("builtin", tasks, seed=0), 1.0)], seed=0)
 
 
 def source(swarm, share=0.5, why_not=lambda proposal: None):

@@ -5,13 +5,13 @@ import pytest
 from codezero.errors import TaskError
 from codezero.evaluate.reading import AttemptReader
 from codezero.prompts import solver as prompt
-from codezero.tasks.mixture import Mixture, Share
 from codezero.tasks.sources import ListSource
 from codezero.tasks.withheld import Problem, Withheld
 from codezero.types import FinishReason, Rollout, RolloutGroup, Task, TaskOrigin
 from codezero.verifier.exercises import CandidateSolver, Exercise, Problems, ReferenceProblem
 from codezero.verifier.judging import judge_answers
 from codezero.workers import Cause, Death
+from tests.unit.tasks.builders import mixture_of
 
 ADD = "assert add(1, 2) == 3\nassert add(5, 5) == 10\nassert add(0, 4) == 4"
 REFERENCE = "def add(a, b): return a + b"
@@ -24,7 +24,7 @@ def task(tests=ADD, name="Add two numbers."):
 
 def source(*problems):
     tasks = [problem.task for problem in problems]
-    return Mixture([Share(source=ListSource("mbpp", tasks, 0), weight=1.0)], 0, withheld=Withheld(problems))
+    return mixture_of([(ListSource("mbpp", tasks, 0), 1.0)], 0, withheld=Withheld(problems))
 
 
 class Scripted:
