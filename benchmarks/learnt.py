@@ -11,7 +11,7 @@ from benchmarks import harness
 from benchmarks.harness import Counts, Result, Target
 from benchmarks.tables import against, markdown
 from codezero.evaluate.intervals import bootstrap
-from codezero.evaluate.metrics import Estimate, pass_at_k
+from codezero.evaluate.metrics import Estimate
 from codezero.observe.probes import percent, points
 from codezero.views.charts.figure import line_chart
 from codezero.views.charts.scale import running_mean
@@ -38,8 +38,7 @@ def rates(piece: Counts) -> Rates:
 
 def solved_once(piece: Counts) -> Rates:
     """pass@k of each problem, where k is the number of its samples."""
-    samples = piece["samples"]
-    return {name: pass_at_k(samples, right, samples) for name, right in piece["right"].items()}
+    return {name: float(right > 0) for name, right in piece["right"].items()}
 
 
 def paired(before: Rates, after: Rates) -> Estimate:

@@ -36,5 +36,5 @@ def averages(groups: Sequence[ScoredGroup]) -> tuple[float | None, float | None]
     counts = [(len(group.rewarded), group.num_correct) for group in scored]
     return (
         sum(c / n for n, c in counts) / len(counts),
-        sum(pass_at_k(n, c, k=n) for n, c in counts) / len(counts),
+        sum(c > 0 for _, c in counts) / len(counts),
     )

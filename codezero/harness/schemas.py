@@ -66,10 +66,9 @@ def code_contests_row(row: object, number: int) -> BenchProblem:
     name = name_of(row, ("name",), number)
     assert isinstance(row, Mapping)
     text = statement(row, "description")
-    if "<image>" in text:
-        raise BadRow("description needs an image")
-    if row.get("input_file") or row.get("output_file"):
-        raise BadRow("input or output is a named file")
+    code_contests.refuse_images_and_files(row, text)
+    if row.get("output_file"):
+        raise BadRow("output goes to a named file, not to stdout")
     code_contests.refuse_several(text)
     public = examples(row.get("public_tests"), "public_tests")
     hidden = [case for key in ("private_tests", "generated_tests") for case in examples(row.get(key), key)]

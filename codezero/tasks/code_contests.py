@@ -54,6 +54,14 @@ def to_problem(row: object, hidden_tests: bool) -> Problem:
     return Problem(task=task, reference=_reference(row.get(SOLUTIONS)), more_tests=_more_tests(row, task.tests))
 
 
+def refuse_images_and_files(row: Mapping[str, object], description: str) -> None:
+    """Raises BadRow: the description needs an image, or the program must read a named file."""
+    if "<image>" in description:
+        raise BadRow("description needs an image")
+    if row.get("input_file"):
+        raise BadRow("input comes from a named file, not from stdin")
+
+
 def refuse_several(statement: str) -> None:
     """Raises BadRow: the statement permits several answers."""
     if _SEVERAL.search(statement):
@@ -68,10 +76,7 @@ def to_task(row: object) -> Task:
     """
     description = text_field(row, "description", MAX_DESCRIPTION_CHARS)
     assert isinstance(row, Mapping)  # text_field has checked
-    if "<image>" in description:
-        raise BadRow("description needs an image")
-    if row.get("input_file"):
-        raise BadRow("input comes from a named file, not from stdin")
+    refuse_images_and_files(row, description)
     return Task(
         origin=TaskOrigin.CODE_CONTESTS,
         question=f"{description}\n\n{HOW_TO_ANSWER}",

@@ -33,7 +33,7 @@ wanted without hidden tests."""
 BATCH_ROWS = 16
 """Rows decoded at once; by default it is a whole file, which with hidden tests is hundreds of megabytes."""
 
-_End = type("_End", (), {})
+_END = object()
 Result = TypeVar("Result")
 
 
@@ -131,8 +131,8 @@ def _text_bytes(value: object) -> int:
 def limited(rows: Iterator[object], doing: str) -> Iterator[object]:
     """Yields the rows, each within ROW_LIMIT_S. Raises HubUnreachable."""
     while True:
-        row = within(ROW_LIMIT_S, doing, lambda: next(rows, _End))
-        if row is _End:
+        row = within(ROW_LIMIT_S, doing, lambda: next(rows, _END))
+        if row is _END:
             return
         yield row
 
