@@ -45,7 +45,7 @@ from codezero.evaluate.evaluator import P_UNSURE
 from codezero.evaluate.jobs import Attempt, ReadRequest, Shown
 from codezero.evaluate.read_attempts import read_attempts
 from codezero.evaluate.rules import breaks_fatal
-from codezero.evaluate.rules.solution import asked_of
+from codezero.evaluate.rules.solution import requirements_of
 from codezero.evaluate.shown import show_code, show_task
 from codezero.prompts import evaluator as prompt
 from codezero.prompts import solver
@@ -81,7 +81,7 @@ def prompt_hash() -> str:
 
 def shown_to_judge(task: Task, code: str) -> Shown:
     """Returns task and program as the judge sees them; unchanged if the program does not parse or print."""
-    shown = show_task(task, asked_of(task.origin, parse_tests(task.tests)))
+    shown = show_task(task, requirements_of(task.origin, parse_tests(task.tests)))
     try:
         return Shown(question=shown.question, tests=shown.tests, code=show_code(shown, code))
     except ValueError:

@@ -20,7 +20,7 @@ from benchmarks.evaluator import read_samples
 from benchmarks.splits import Split
 from codezero.evaluate.copies import program_of
 from codezero.evaluate.jobs import MIN_TOKENS, ProgramPrint
-from codezero.evaluate.rules.solution import asked_of
+from codezero.evaluate.rules.solution import requirements_of
 from codezero.prompts import solver as prompt
 from codezero.tasks.testcases import parse_tests
 
@@ -54,7 +54,7 @@ def programs_of(path: Path) -> list[list[ProgramPrint | None]]:
     found: dict[str, list[ProgramPrint | None]] = defaultdict(list)
     for sample in read_samples(path, splits=tuple(Split)):
         code = prompt.parse(sample.text)
-        wanted = asked_of(sample.task.origin, parse_tests(sample.task.tests)).wanted
+        wanted = requirements_of(sample.task.origin, parse_tests(sample.task.tests)).wanted
         found[sample.group].append(None if code is None else program_of(code, wanted))
     return list(found.values())
 

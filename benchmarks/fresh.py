@@ -37,7 +37,7 @@ from codezero.evaluate.fresh.draw import draw
 from codezero.evaluate.fresh.forms import form_of
 from codezero.evaluate.jobs import P_FRESH_FAILED, P_FRESH_MOSTLY_FAILED, Attempt, AttemptRead, ReadRequest, p_by_fresh
 from codezero.evaluate.read_attempts import read_attempts
-from codezero.evaluate.rules.solution import asked_of
+from codezero.evaluate.rules.solution import requirements_of
 from codezero.tasks.testcases import TestSuite, parse_tests
 from codezero.types import CaseOutcome, Task
 
@@ -94,8 +94,8 @@ def passes(code: str, suite: TestSuite) -> bool:
 def wrong_ones(task: Task, reference: str, other: str, name: str, seed: int) -> list[str]:
     """Mutants of both that pass the visible tests and differ where the two agree."""
     suite = parse_tests(task.tests)
-    asked = asked_of(task.origin, suite)
-    functions = asked.calls.keys() | asked.builtin_calls.keys()
+    requirements = requirements_of(task.origin, suite)
+    functions = requirements.functions.keys()
     drawn = draw(suite, functions, reference, seed=f"{seed} {name}".encode(), count=PROBES, seconds=4.0).suite
     agreed = [
         statement
@@ -116,12 +116,12 @@ def wrong_ones(task: Task, reference: str, other: str, name: str, seed: int) -> 
 def tables(task: Task) -> list[str]:
     """Programs that look the visible answers up; none where a visible test has no literal inputs."""
     suite = parse_tests(task.tests)
-    asked = asked_of(task.origin, suite)
-    found = [form_of(statement, asked.calls.keys() | asked.builtin_calls.keys()) for statement in suite.statements]
+    requirements = requirements_of(task.origin, suite)
+    found = [form_of(statement, requirements.functions.keys()) for statement in suite.statements]
     sides = [statement.rsplit("==", 1) for statement in suite.statements]
     if None in found or any(len(side) != 2 for side in sides):
         return []
-    (name,) = asked.calls.keys() | asked.builtin_calls.keys()
+    (name,) = requirements.functions.keys()
     known = ", ".join(f"({inputs!r}, {side[1]})" for (_, inputs), side in zip(filter(None, found), sides, strict=True))
     head = f"def {name}(*args):\n    known = [{known}]\n"
     search = "    for inputs, result in known:\n        if inputs == args:\n            return result\n"

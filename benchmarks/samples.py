@@ -26,7 +26,7 @@ from benchmarks.splits import Split, add_mbpp, references
 from benchmarks.tables import markdown, share
 from codezero.config import EvaluatorConfig
 from codezero.evaluate.copies import program_of
-from codezero.evaluate.rules.solution import asked_of
+from codezero.evaluate.rules.solution import requirements_of
 from codezero.prompts import solver
 from codezero.tasks.testcases import parse_tests
 
@@ -36,7 +36,7 @@ KILLED = Target(figure="taken for wrong", at_most=0.01)
 def samples(known: Known, given: Mapping[str, Sequence[Sample]], name: str) -> list[str]:
     """Returns three letters for each solution to a problem, as above."""
     task, code = known[name]
-    wanted = asked_of(task.origin, parse_tests(task.tests)).wanted
+    wanted = requirements_of(task.origin, parse_tests(task.tests)).wanted
     distinct = {
         program_of(parsed, wanted): one for one in given[name] if (parsed := solver.parse(one.text)) is not None
     }

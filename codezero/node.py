@@ -34,7 +34,7 @@ from codezero.tasks.build import make_task_source, task_lists
 from codezero.tasks.environment import load_environments
 from codezero.tasks.held_out import load_held_out
 from codezero.tasks.known import WantedTasks, rule
-from codezero.tasks.listed import Lister, TaskList
+from codezero.tasks.listed import HubTaskIds, Lister
 from codezero.tasks.proposed import WithProposals, proposed_candidates, to_task
 from codezero.train import checkpoint
 from codezero.train.batch import TextEncoder
@@ -188,7 +188,7 @@ class Node:
             before_update=self._saver.before_update,
         )
 
-    def _start_lists(self, stack: ExitStack) -> list[TaskList]:
+    def _start_lists(self, stack: ExitStack) -> list[HubTaskIds]:
         """Says which tasks of peers are trained on. Returns the lists that this takes, which a thread completes."""
         swarm, tasks = self._config.swarm, self._config.tasks
         if swarm.network is Network.none:

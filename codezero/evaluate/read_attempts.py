@@ -25,7 +25,7 @@ from codezero.evaluate.jobs import (
 )
 from codezero.evaluate.rules import breaks_fatal
 from codezero.evaluate.rules.check import check
-from codezero.evaluate.rules.solution import Asked, asked_of
+from codezero.evaluate.rules.solution import Requirements, requirements_of
 from codezero.evaluate.shown import show_code, show_task
 from codezero.tasks.testcases import TestSuite, parse_tests
 from codezero.types import CaseResult, FreshCases, Memorised, Task
@@ -40,20 +40,20 @@ def read_attempts(request: ReadRequest) -> ReadReply:
         return _score(request)
     task = Task(origin=request.origin, question=request.question, tests=request.tests)
     suite = parse_tests(task.tests)
-    asked = asked_of(task.origin, suite)
+    requirements = requirements_of(task.origin, suite)
     ends_s = time.process_time() + request.dry_run_s
     for_fresh_s = FRESH_SHARE * request.dry_run_s if request.num_fresh else 0.0
     if not request.attempts and request.dry_run:
-        _dry_run(_stub(asked), suite, request.dry_run_s)
+        _dry_run(_stub(requirements), suite, request.dry_run_s)
     found = []
     for number, attempt in enumerate(request.attempts):
         dry_run_s = share_of(ends_s - for_fresh_s - time.process_time(), len(request.attempts) - number)
-        found.append(_read(request, task, suite, asked, attempt, dry_run_s))
-    found = _with_fresh(request, suite, asked, found, ends_s)
+        found.append(_read(request, task, suite, requirements, attempt, dry_run_s))
+    found = _with_fresh(request, suite, requirements, found, ends_s)
     open_ones = [i for i, one in enumerate(found) if request.show and one.settled(request.fatal_rules) is None]
     if not open_ones:
         return ReadReply(attempts=tuple(found))
-    shown = show_task(task, asked)
+    shown = show_task(task, requirements)
     for number in open_ones:
         with suppress(ValueError):  # raised for a program that cannot be printed, which the judge gets unchanged
             found[number] = replace(found[number], shown=show_code(shown, request.attempts[number].code))
@@ -71,7 +71,7 @@ def _score(request: ReadRequest) -> ReadReply:
 
 
 def _with_fresh(
-    request: ReadRequest, suite: TestSuite, asked: Asked, found: Sequence[AttemptRead], ends_s: float
+    request: ReadRequest, suite: TestSuite, requirements: Requirements, found: Sequence[AttemptRead], ends_s: float
 ) -> list[AttemptRead]:
     """Returns the findings, with the results of fresh tests for attempts that pass the visible ones. Tests are drawn
     only if an attempt passes, or, to make a dry run of the reference, if there are no attempts. Programs, and functions
@@ -82,21 +82,21 @@ def _with_fresh(
     passing = [number for number, one in enumerate(found) if one.settled(request.fatal_rules)]
     if not request.dry_run or not request.num_fresh or not (passing or not request.attempts):
         return list(found)
-    functions = asked.functions
-    if not suite.examples and not asked.pairs and not has_form(suite, functions):
+    functions = requirements.functions
+    if not suite.examples and not requirements.pairs and not has_form(suite, functions):
         untold = FreshCases(recalled=Memorised.UNKNOWN, unverified=True)
         return [replace(one, fresh=untold) if number in passing else one for number, one in enumerate(found)]
     tests = NONE
     if request.reference is not None and not suite.examples:
         half_s = (ends_s - time.process_time()) / 2
         tests = draw(suite, functions, request.reference, seed=request.seed, count=request.num_fresh, seconds=half_s)
-    if tests:
+    if tests.asked:
         programs = [(request.attempts[number].code, found[number].program) for number in passing]
-        reference = program_of(request.reference or "", asked.wanted)
+        reference = program_of(request.reference or "", requirements.wanted)
         told = dict(zip(passing, results_of(programs, tests, reference, ends_s - time.process_time()), strict=True))
         for number, one in told.items():
             is_small = found[number].has_small_table and not tests.varied
-            is_untold = is_small or tests.one_result or len(tests) < min(MIN_ASKED, request.num_fresh)
+            is_untold = is_small or tests.one_result or len(tests.asked) < min(MIN_ASKED, request.num_fresh)
             if is_untold and p_by_fresh(one) is None:
                 told[number] = dataclasses.replace(one, recalled=Memorised.UNKNOWN)
     else:
@@ -132,14 +132,14 @@ def _memories(
 
 
 def _read(
-    request: ReadRequest, task: Task, suite: TestSuite, asked: Asked, attempt: Attempt, dry_run_s: float
+    request: ReadRequest, task: Task, suite: TestSuite, requirements: Requirements, attempt: Attempt, dry_run_s: float
 ) -> AttemptRead:
-    checked = check(attempt.code, attempt.text, task, asked)
+    checked = check(attempt.code, attempt.text, task, requirements)
     found = AttemptRead(
         rules={name: one.score for name, one in checked.items()},
         reasons={name: one.reason for name, one in checked.items() if one.reason},
-        program=program_of(attempt.code, asked.wanted),
-        is_program=asked.is_program,
+        program=program_of(attempt.code, requirements.wanted),
+        is_program=requirements.is_program,
     )
     if not request.dry_run or (request.fatal_rules and breaks_fatal(found.rules)):
         return found
@@ -153,7 +153,7 @@ def _dry_run(code: str, suite: TestSuite, dry_run_s: float) -> tuple[CaseResult,
     return tuple(one if i < MAX_REASONS else dataclasses.replace(one, reason="") for i, one in enumerate(results))
 
 
-def _stub(asked: Asked) -> str:
+def _stub(requirements: Requirements) -> str:
     """Returns functions with the names that the tests call, which do nothing: a dry run with them covers the tests
     alone."""
-    return "\n".join(f"def {name}(*args, **kwargs): return 0" for name in asked.functions)
+    return "\n".join(f"def {name}(*args, **kwargs): return 0" for name in requirements.functions)

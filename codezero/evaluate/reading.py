@@ -155,7 +155,7 @@ class AttemptReader:
         """Returns the findings on a group that ended its worker."""
         task, harmless = one.group.task, self._harmless(one)
         logger.info("a worker ended over task %s: %s %s", task.task_id, death.cause.value, ascii(death.detail)[1:-1])
-        tests = _whole(self._ask(one, (), fresh=True), 0)
+        tests = _whole(self._ask(one, (), own_worker=True), 0)
         if not isinstance(tests, Death) and one.reference is not None and self._is_killed_by_reference(one):
             self._killers.append(_text_digest(one.reference))
         else:
@@ -182,15 +182,15 @@ class AttemptReader:
 
     def _is_killed_by_reference(self, one: _Group) -> bool:
         """Returns whether the reference ends the worker that draws fresh tests, which is not the group's fault."""
-        answer = _whole(self._ask(one, (), fresh=True, reference=one.reference), 0)
+        answer = _whole(self._ask(one, (), own_worker=True, reference=one.reference), 0)
         return isinstance(answer, Death) and answer.is_jobs_fault
 
     def _alone(self, one: _Group, attempt: Attempt, death: Death) -> ReadReply | Death:
         """Reads one attempt; a second time without a dry run if its worker dies and that may not be its fault."""
-        answer = _whole(self._ask(one, (attempt,), fresh=True), 1)
+        answer = _whole(self._ask(one, (attempt,), own_worker=True), 1)
         has_dry_run = not one.group.task.environment
         if has_dry_run and isinstance(answer, Death) and not (answer.is_jobs_fault and death.is_jobs_fault):
-            answer = _whole(self._ask(one, (attempt,), fresh=True, dry_run=False), 1)
+            answer = _whole(self._ask(one, (attempt,), own_worker=True, dry_run=False), 1)
         return answer
 
     def _harmless(self, one: _Group) -> tuple[Attempt, ...]:
@@ -202,7 +202,7 @@ class AttemptReader:
         one: _Group,
         attempts: Sequence[Attempt],
         *,
-        fresh: bool = False,
+        own_worker: bool = False,
         dry_run: bool = True,
         reference: str | None = None,
     ) -> Future[ReadReply | Death]:
@@ -222,7 +222,7 @@ class AttemptReader:
             seed=one.seed,
             environment=self._environments[task.environment],
         )
-        return self._workers.submit(READ_ATTEMPTS, request, request.cpu_s, fresh=fresh)
+        return self._workers.submit(READ_ATTEMPTS, request, request.cpu_s, fresh=own_worker)
 
 
 _AS_BEFORE = Death(Cause.SIGNAL, "as before")

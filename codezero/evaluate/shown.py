@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from codezero.evaluate.normalise import reachable, stripped
-from codezero.evaluate.rules.solution import BUILTINS, Asked, read
+from codezero.evaluate.rules.solution import BUILTINS, Requirements, read
 from codezero.prompts.neutral import addresses_the_judge, looks_like_verdict, plain
 from codezero.types import Task
 
@@ -36,12 +36,12 @@ class ShownTask:
     """The argument of `normalise.reachable`."""
 
 
-def show_task(task: Task, asked: Asked) -> ShownTask:
-    """Returns question and tests, which ask for `asked`, without lines that address the judge. Names in the tests that
-    look like a verdict, are very long, or have characters beyond ASCII become v1, v2, ... in both."""
+def show_task(task: Task, requirements: Requirements) -> ShownTask:
+    """Returns question and tests, which ask for `requirements`, without lines that address the judge. Names in the
+    tests that look like a verdict, are very long, or have characters beyond ASCII become v1, v2, ... in both."""
     names = {name: f"v{i}" for i, name in enumerate(_suspicious(read(task.tests)), start=1)}
     question, tests = (_line_by_line(_renamed(text, names)) for text in (task.question, task.tests))
-    return ShownTask(question=question, tests=tests, names=names, wanted=asked.wanted)
+    return ShownTask(question=question, tests=tests, names=names, wanted=requirements.wanted)
 
 
 def show_code(task: ShownTask, code: str) -> str:

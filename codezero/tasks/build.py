@@ -18,7 +18,7 @@ from codezero.tasks.candidates import Informative
 from codezero.tasks.environment import environment_source, load_environments
 from codezero.tasks.held_out import load_held_out
 from codezero.tasks.hub import HubUnreachable, check_reachable, open_dataset, revision_of
-from codezero.tasks.listed import TaskList
+from codezero.tasks.listed import HubTaskIds
 from codezero.tasks.mixture import Mixture, Source
 from codezero.tasks.problems import load_problems
 from codezero.tasks.rows import BadRow, read_rows
@@ -122,7 +122,7 @@ def local_questions(config: TasksConfig) -> Iterator[str]:
         yield prompt.without_tests(task.question, task.tests)
 
 
-def task_lists(config: TasksConfig, folder: Path) -> list[TaskList]:
+def task_lists(config: TasksConfig, folder: Path) -> list[HubTaskIds]:
     """Returns the lists of the tasks of all datasets that are streamed from the hub, as far as the folder has them."""
     found = []
     for dataset, settings in _wanted(config):
@@ -132,7 +132,7 @@ def task_lists(config: TasksConfig, folder: Path) -> list[TaskList]:
                 what += " with one answer"
             tasks = partial(_tasks_to_list, dataset, settings.split, config)
             path = folder / f"tasks-{dataset.name}.msgpack"
-            found.append(TaskList(dataset.name, what, path, partial(revision_of, dataset.hub_id), tasks))
+            found.append(HubTaskIds(dataset.name, what, path, partial(revision_of, dataset.hub_id), tasks))
     return found
 
 

@@ -211,7 +211,7 @@ class Informative:
         self._candidates = Candidates(source.name, seed, SIZE)
         self._saved: Mapping[str, Any] | None = None
         """The saved candidates until they are restored: their tasks may have to be read from a hub."""
-        self._late: list[list[ScoredGroup]] = []
+        self._groups_before_restore: list[list[ScoredGroup]] = []
         """The groups of the rounds that have ended until then."""
 
     @property
@@ -222,7 +222,7 @@ class Informative:
     def next_task(self) -> Task:
         """Returns the next task. Raises TaskError and HubUnreachable as the source does."""
         if self._saved is not None:
-            self._take_up(self._saved)
+            self._restore(self._saved)
         while self._candidates.has_room and not self._source.is_through:
             self._candidates.add(self._next())
         if not self._candidates.has_room and self._candidates.has_exhausted:
@@ -237,22 +237,22 @@ class Informative:
             self._withheld.keep_drawn(self._withheld.problem(task))
         return self._source.next_task()
 
-    def _take_up(self, state: Mapping[str, Any]) -> None:
+    def _restore(self, state: Mapping[str, Any]) -> None:
         # Looked up while reading, since a stream's problem may be forgotten when others are read after it.
         kept = [self._withheld.problem(task) for task in self._source.find({row["id"] for row in state["tasks"]})]
         for problem in kept:
             self._withheld.keep_drawn(problem)
         self._candidates.load_state_dict(state, [problem.task for problem in kept])
-        for groups in self._late:
+        for groups in self._groups_before_restore:
             self._candidates.note(groups)
-        self._saved, self._late = None, []
+        self._saved, self._groups_before_restore = None, []
 
     def note(self, groups: Iterable[ScoredGroup]) -> None:
         """Counts all groups of a round that has ended."""
         if self._saved is None:
             self._candidates.note(groups)
         else:
-            self._late.append([one for one in groups if id_of(one.group.task) in self._saved["asked"]])
+            self._groups_before_restore.append([one for one in groups if id_of(one.group.task) in self._saved["asked"]])
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the state of the source, with that of the candidates."""
@@ -263,7 +263,7 @@ class Informative:
         """Continues where `state` was taken, even one without candidates."""
         self._source.load_state_dict(state)
         self._candidates, self._saved = Candidates(self.name, self._seed, SIZE), state.get("candidates")
-        self._late = []
+        self._groups_before_restore = []
 
 
 def _posterior(row: Mapping[str, Any]) -> Posterior:

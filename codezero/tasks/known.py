@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from codezero.config import PeerTasks, TasksConfig
-from codezero.tasks.listed import TaskList
+from codezero.tasks.listed import HubTaskIds
 from codezero.tasks.proposed import WithProposals
 from codezero.tasks.withheld import Withheld, id_of
 from codezero.types import Task
@@ -27,7 +27,7 @@ class WantedTasks:
         setting: PeerTasks,
         withheld: Withheld,
         tasks: WithProposals,
-        lists: Sequence[TaskList] = (),
+        lists: Sequence[HubTaskIds] = (),
         held_out: Iterable[Task] = (),
     ) -> None:
         self._takes_any = setting is PeerTasks.any

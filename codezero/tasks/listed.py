@@ -39,7 +39,7 @@ class _Kept(msgspec.Struct, frozen=True):
     ids: bytes
 
 
-class TaskList:
+class HubTaskIds:
     """The ids of a dataset's tasks. One thread fills it while others ask."""
 
     def __init__(
@@ -120,7 +120,7 @@ class TaskList:
 class Lister:
     """A thread that completes lists, one after another."""
 
-    def __init__(self, lists: Sequence[TaskList]) -> None:
+    def __init__(self, lists: Sequence[HubTaskIds]) -> None:
         self._lists = lists
         self._worker = Worker("task lists", self._work)
         self._told = False
@@ -143,7 +143,7 @@ class Lister:
                     self._tell(one, error)
         return wait_s
 
-    def _tell(self, one: TaskList, error: HubUnreachable) -> None:
+    def _tell(self, one: HubTaskIds, error: HubUnreachable) -> None:
         if not self._told:
             logger.warning(
                 "the tasks of %s cannot be listed: %s. Peers' groups on those that are not listed yet are not trained "

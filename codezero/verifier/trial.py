@@ -11,7 +11,7 @@ from typing import Any
 from codezero.evaluate.copies import program_of
 from codezero.evaluate.dryrun import Budget, dry_run, share_of, until
 from codezero.evaluate.fresh.draw import asked_like, values_of
-from codezero.evaluate.rules.solution import asked_of
+from codezero.evaluate.rules.solution import requirements_of
 from codezero.tasks.assertions import Calls, read_tests
 from codezero.tasks.testcases import UNPARSEABLE, TestSuite, parse_source, parse_tests
 from codezero.types import CaseOutcome
@@ -25,8 +25,8 @@ def try_cases(asked: Trial) -> Tried:
     """Returns the results of all solutions. What cannot be told within the time counts as unknown."""
     ends = process_time() + asked.seconds
     suite, shown = parse_tests(asked.tests), parse_tests(asked.shown)
-    asked_for = asked_of(asked.origin, suite)
-    names = asked_for.functions.keys()
+    requirements = requirements_of(asked.origin, suite)
+    names = requirements.functions.keys()
     known = [given for one in shown.statements for given in _inputs(one, names)]
     given = [_input(case, names) for case in asked.cases]
     fit = tuple(one is not None and one not in known and _is_like(one, known) for one in given)
@@ -41,7 +41,7 @@ def try_cases(asked: Trial) -> Tried:
         its_end = process_time() + min(share, Budget().total_seconds)
         outcomes = [one.outcome for one in dry_run(code, shown, until(its_end))]
         values = values_of(code, suite, inputs, until(its_end)) if inputs else {}
-        program = program_of(code, asked_for.wanted)
+        program = program_of(code, requirements.wanted)
         results = dry_run(code, written, until(its_end), alone=False)
         found.append(
             TriedProgram(

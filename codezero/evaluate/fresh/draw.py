@@ -44,9 +44,6 @@ class FreshTests:
     one_result: bool = False
     """True if the reference gives one result for all inputs, visible ones too: then a constant passes every test."""
 
-    def __len__(self) -> int:
-        return len(self.asked)
-
 
 NONE = FreshTests(suite=TestSuite(), asked=(), varied=False)
 
@@ -71,7 +68,7 @@ def draw(
         for one in asked:
             results |= values_of(reference, suite, [one], _budget(ends))
     tests = _proven(suite, reference, form, _varied(results, count), ends)
-    if tests.varied or not tests:
+    if tests.varied or not tests.asked:
         return tests
     shown = values_of(reference, suite, [form.asked(one) for one in inputs], _budget(ends, len(inputs)))
     is_one = len(shown) == len(inputs) and all(one == results[tests.asked[0]] for one in shown.values())

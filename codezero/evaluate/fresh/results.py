@@ -35,8 +35,8 @@ def results_of(
     prints = [program for _, program in programs]
     others = [i for i, program in enumerate(prints) if program != reference]
     heard = [programs[i] for i in others], [outcomes[i] for i in others]
-    left_out = {i for i in range(len(tests)) if _is_disputed(i, *heard, tests, ends)}
-    passing = [{prints[j] for j in others if outcomes[j][i] is _PASS} for i in range(len(tests))]
+    left_out = {i for i in range(len(tests.asked)) if _is_disputed(i, *heard, tests, ends)}
+    passing = [{prints[j] for j in others if outcomes[j][i] is _PASS} for i in range(len(tests.asked))]
     counts = [_counts(found, passing, left_out, its_slow) for found, its_slow in zip(outcomes, slow, strict=True)]
     return [
         replace(one, constant=bool(one.doubtful) and _is_constant(code, tests, ends))
@@ -68,7 +68,7 @@ def _is_constant(code: str, tests: FreshTests, ends: float) -> bool:
     """Returns whether an attempt gives one value for all fresh inputs, and the reference does not."""
     if not tests.varied:
         return False
-    values = values_of(code, tests.suite, tests.asked, until(ends, len(tests) * Budget().steps))
+    values = values_of(code, tests.suite, tests.asked, until(ends, len(tests.asked) * Budget().steps))
     # none at all is a run that was cut off
     return bool(values) and len({repr(values.get(asked, _NO_VALUE)) for asked in tests.asked}) == 1
 

@@ -15,7 +15,9 @@ _MIN_COPIED_CHARS = 20
 
 def copied(solution: Solution) -> RuleScore:
     """Scores whether the code repeats neither the tests nor the question."""
-    tests = [s for s in solution.tree.body if isinstance(s, ast.Assert) and printed(s) in solution.asked.statements]
+    tests = [
+        s for s in solution.tree.body if isinstance(s, ast.Assert) and printed(s) in solution.requirements.statements
+    ]
     if tests:
         has_more = any(isinstance(s, FunctionNode | ast.ClassDef) for s in solution.tree.body)
         return broken(f"line {tests[0].lineno}: repeats {len(tests)} of the tests", 0.5 if has_more else 0.0)

@@ -10,7 +10,7 @@ from codezero.evaluate.rules.effects import effects
 from codezero.evaluate.rules.equality import equality
 from codezero.evaluate.rules.formatting import fence, length
 from codezero.evaluate.rules.hardcoded import hardcoded
-from codezero.evaluate.rules.solution import KEPT, Asked, RuleScore, Solution, broken, read
+from codezero.evaluate.rules.solution import KEPT, Requirements, RuleScore, Solution, broken, read
 from codezero.evaluate.rules.structure import arity, defines, io, names, returns
 from codezero.types import Task
 
@@ -32,7 +32,7 @@ _SCORES: Mapping[str, Callable[[Solution], RuleScore | None]] = {
 """The function of each rule; it returns None if the rule does not apply."""
 
 
-def check(code: str, text: str, task: Task, asked: Asked) -> dict[str, RuleScore]:
+def check(code: str, text: str, task: Task, requirements: Requirements) -> dict[str, RuleScore]:
     """Returns the scores of the rules that apply to `code`, the code block of the completion `text`, given what
     the task's tests ask for.
 
@@ -42,6 +42,6 @@ def check(code: str, text: str, task: Task, asked: Asked) -> dict[str, RuleScore
     tree = read(code)
     if isinstance(tree, str):
         return {"parses": broken(tree)}
-    solution = Solution(text=text, code=code, tree=tree, task=task, asked=asked)
+    solution = Solution(text=text, code=code, tree=tree, task=task, requirements=requirements)
     scores = {name: _SCORES[name](solution) for name in RULES}
     return {name: score for name, score in scores.items() if score is not None}

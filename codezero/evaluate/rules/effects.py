@@ -123,7 +123,7 @@ class _Effects:
     """The search for side effects in a solution's tree, which knows the module of each name."""
 
     def __init__(self, solution: Solution) -> None:
-        self.nodes, self.is_program = solution.nodes, solution.asked.is_program
+        self.nodes, self.is_program = solution.nodes, solution.requirements.is_program
         self.modules: dict[str, str] = {}
         """`module` or `module.name` by the name under which the code imports it."""
         self.defined: set[str] = set()

@@ -47,7 +47,7 @@ def _found(solution: Solution) -> Iterator[tuple[int, str]]:
 
 def _class(node: ast.ClassDef, solution: Solution, *, is_answer: bool) -> Iterator[tuple[int, str]]:
     bases = {base.id for base in node.bases if isinstance(base, ast.Name)}
-    is_tested = node.name in solution.asked.names
+    is_tested = node.name in solution.requirements.names
     for name, line, value in _members(node):
         if name not in _COMPARISONS | _ORDERS:
             continue
@@ -97,7 +97,7 @@ def _answered_classes(solution: Solution) -> Iterator[str]:
             for part in [value, *(value.elts if isinstance(value, ast.List | ast.Tuple) else [])]:
                 if isinstance(part, ast.Call) and isinstance(part.func, ast.Name):
                     yield part.func.id
-    yield from (name for name in solution.asked.calls if isinstance(solution.defined.get(name), ast.ClassDef))
+    yield from (name for name in solution.requirements.calls if isinstance(solution.defined.get(name), ast.ClassDef))
 
 
 def _replaced(function: FunctionNode) -> dict[ast.stmt, set[str]]:
@@ -120,7 +120,7 @@ def _names_of(assignment: ast.Assign) -> set[str]:
 
 def _shadowed(solution: Solution) -> Iterator[tuple[int, str]]:
     """Yields (line, description) of builtins of the tests that are redefined at the top level or by `global`."""
-    used = (solution.asked.names | _ALWAYS_CHECKED) & BUILTINS - solution.asked.builtin_calls.keys()
+    used = (solution.requirements.names | _ALWAYS_CHECKED) & BUILTINS - solution.requirements.builtin_calls.keys()
     for name, statement in solution.defined.items():
         if name in used:
             yield statement.lineno, f"redefines {name}, which the tests use"

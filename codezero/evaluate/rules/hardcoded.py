@@ -56,7 +56,7 @@ def hardcoded(solution: Solution) -> RuleScore | None:
     inputs, words that the statement itself maps to each other, tables of words or letters, such as weekdays, with
     others than those of the tests, and code that the tested functions do not reach.
     """
-    if solution.asked.is_program:
+    if solution.requirements.is_program:
         return hardcoded_programs(solution)
     literals = Literals()
     cases = list(_cases(solution, literals))
@@ -68,7 +68,7 @@ def hardcoded(solution: Solution) -> RuleScore | None:
         for key in case.inputs:
             by_row.setdefault((key, case.answer), set()).add(i)
     nodes = reached(solution)
-    inputs = [a for call, _ in solution.asked.pairs for a in (*_arguments(call), _tuple(_arguments(call)))]
+    inputs = [a for call, _ in solution.requirements.pairs for a in (*_arguments(call), _tuple(_arguments(call)))]
     tested = {n for a in inputs for n in _spellings(a, literals)}
     for line, rows, is_chain in tables(nodes, literals):
         hits = [found for row in rows if (found := by_row.get(row))]
@@ -89,7 +89,7 @@ def hardcoded(solution: Solution) -> RuleScore | None:
 def _cases(solution: Solution, literals: Literals) -> Iterator[_Case]:
     """Yields the tests with a literal answer and literal inputs that are not all base cases."""
     words = _words(solution)
-    for call, expected in solution.asked.pairs:
+    for call, expected in solution.requirements.pairs:
         answer = literals.of(expected)
         arguments = _arguments(call)
         if answer is None or any(literals.of(argument) is None for argument in arguments):
@@ -189,10 +189,10 @@ def _is_membership(compared: Sequence[set[int]], cases: Sequence[_Case], name: s
 
 def _answers_only(solution: Solution, nodes: Sequence[ast.AST], literals: Literals) -> RuleScore:
     """Returns a broken rule if the code contains the tests' answers without their inputs, else `KEPT`."""
-    answers = [literals.of(answer) for _, answer in solution.asked.pairs]
+    answers = [literals.of(answer) for _, answer in solution.requirements.pairs]
     if len(answers) < _MIN_LIST or len(set(answers)) < _MIN_CASES or None in answers:
         answers = []  # they may be in order by chance
-    expected = [answer for _, answer in solution.asked.pairs if not isinstance(_scalar(answer), bool)]
+    expected = [answer for _, answer in solution.requirements.pairs if not isinstance(_scalar(answer), bool)]
     distinct = {number for answer in expected if (number := literals.of(answer)) is not None}
     # Not strings: honest code may also answer with one of a few fixed sentences.
     all_telling = len(distinct) >= _MIN_CASES and all(

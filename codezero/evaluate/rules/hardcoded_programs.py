@@ -28,7 +28,7 @@ def hardcoded_programs(solution: Solution) -> RuleScore | None:
     counts if the input has more than one word, or if all its rows are examples; conditions on one word do not count,
     since honest programs have them as base cases.
     """
-    examples = solution.asked.examples[:_MAX_EXAMPLES]
+    examples = solution.requirements.examples[:_MAX_EXAMPLES]
     if not examples or not all(example.given.strip() for example in examples):
         return None  # there is no input to read
     literals = Literals(by_words=True)

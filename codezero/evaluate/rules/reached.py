@@ -26,7 +26,7 @@ def reached(solution: Solution) -> list[ast.AST]:
         for name in own & {*_touched(statement), *_touched_by_call(statement, helpers)}:
             touching.setdefault(name, []).append(statement)
     taken: dict[int, ast.stmt] = {}
-    todo = list(solution.asked.functions)
+    todo = list(solution.requirements.functions)
     while todo:
         for statement in touching.pop(todo.pop(), []):
             if id(statement) not in taken:

@@ -103,7 +103,7 @@ def without_docstrings(tree: ast.Module) -> Iterator[ast.AST]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class Requirements:
     """The calls of a task's tests, and the answers that they expect."""
 
     calls: dict[str, list[ast.Call]] = field(default_factory=dict)
@@ -132,15 +132,15 @@ class Asked:
         return None if not self.names and not self.is_program else self.names
 
 
-def asked_of(origin: TaskOrigin, suite: TestSuite) -> Asked:
+def requirements_of(origin: TaskOrigin, suite: TestSuite) -> Requirements:
     """Returns what the tests of a task of this origin ask for; nothing if they cannot be read."""
     if suite.examples:
-        return Asked(is_program=True, examples=suite.examples)
+        return Requirements(is_program=True, examples=suite.examples)
     is_program = origin is TaskOrigin.CODE_CONTESTS and not suite.statements  # a peer may give any origin
     source = "\n".join([suite.setup, *suite.statements])
     tree = read(source, max_nodes=MAX_SOURCE_CHARS)
     if isinstance(tree, str):
-        return Asked(is_program=is_program)
+        return Requirements(is_program=is_program)
     own = {name for node in ast.walk(tree) for name in bound_names(node)}
     calls: dict[str, list[ast.Call]] = {}
     builtin_calls: dict[str, list[ast.Call]] = {}
@@ -157,7 +157,7 @@ def asked_of(origin: TaskOrigin, suite: TestSuite) -> Asked:
                 ):
                     into.setdefault(name, []).append(call)
     targets = calls.keys() | builtin_calls.keys()
-    return Asked(
+    return Requirements(
         calls=calls,
         builtin_calls=builtin_calls,
         pairs=[pair for node in ast.walk(tree) if isinstance(node, ast.Assert) for pair in _pair(node.test, targets)],
@@ -238,13 +238,13 @@ class Solution:
     code: str
     tree: ast.Module
     task: Task
-    asked: Asked
+    requirements: Requirements
 
     @cached_property
     def body(self) -> list[ast.stmt]:
         """The statements of the module's top level, without those that only run as a program if the tests call
         functions."""
-        if self.asked.is_program or any(map(_may_rebind_name, ast.walk(self.tree))):
+        if self.requirements.is_program or any(map(_may_rebind_name, ast.walk(self.tree))):
             return self.tree.body
         return [part for one in self.tree.body for part in (one.orelse if is_main_guard(one) else [one])]
 
@@ -260,7 +260,11 @@ class Solution:
     @cached_property
     def targets(self) -> dict[str, FunctionNode]:
         """The functions of the solution that the tests call, by name."""
-        return {name: node for name in self.asked.functions if isinstance(node := self.defined.get(name), FunctionNode)}
+        return {
+            name: node
+            for name in self.requirements.functions
+            if isinstance(node := self.defined.get(name), FunctionNode)
+        }
 
     @cached_property
     def nodes(self) -> list[ast.AST]:

@@ -17,9 +17,9 @@ _STDOUT_NAMES = frozenset({"print", "stdout", "__stdout__", "write", "writelines
 
 def defines(solution: Solution) -> RuleScore | None:
     """Scores whether every name that the tests call is bound at the module's top level."""
-    if not solution.asked.calls:
+    if not solution.requirements.calls:
         return None
-    missing = [name for name in solution.asked.calls if name not in solution.defined]
+    missing = [name for name in solution.requirements.calls if name not in solution.defined]
     if not missing:
         return KEPT
     return broken(f"the tests call {missing[0]}, which the code does not define at its top level")
@@ -27,7 +27,7 @@ def defines(solution: Solution) -> RuleScore | None:
 
 def arity(solution: Solution) -> RuleScore | None:
     """Scores whether each call of the tests fits the parameters of its function."""
-    calls = solution.asked.functions
+    calls = solution.requirements.functions
     for name, function in solution.targets.items():
         if function.decorator_list:
             continue  # what the decorator returns may take anything
@@ -97,7 +97,7 @@ def _forget_marks(solution: Solution) -> None:
 
 def io(solution: Solution) -> RuleScore | None:
     """Scores whether a program reads stdin and prints, and a function neither asks for input nor only prints."""
-    if solution.asked.is_program:
+    if solution.requirements.is_program:
         used = set(_called_or_named(solution.nodes))
         if not used & STDIN_NAMES:
             return broken("the program does not read its input", 0.0)

@@ -9,7 +9,7 @@ from benchmarks.attacks import ATTACKS, Defence
 from codezero.evaluate.dryrun import dry_run
 from codezero.evaluate.rules import RULES
 from codezero.evaluate.rules.check import check as apply_rules
-from codezero.evaluate.rules.solution import asked_of
+from codezero.evaluate.rules.solution import requirements_of
 from codezero.evaluate.shown import show_code, show_task
 from codezero.prompts.evaluator import json_messages
 from codezero.prompts.neutral import looks_like_verdict
@@ -61,11 +61,11 @@ def named(attack):
 
 
 def scores_of(text, task):
-    return apply_rules(parse(text), text, task, asked_of(task.origin, parse_tests(task.tests)))
+    return apply_rules(parse(text), text, task, requirements_of(task.origin, parse_tests(task.tests)))
 
 
 def shown(text, task):
-    return show_code(show_task(task, asked_of(task.origin, parse_tests(task.tests))), parse(text))
+    return show_code(show_task(task, requirements_of(task.origin, parse_tests(task.tests))), parse(text))
 
 
 def with_plain_variables(code):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from codezero.evaluate.rules import RULES
 from codezero.evaluate.rules.check import check as apply_rules
-from codezero.evaluate.rules.solution import RuleScore, asked_of
+from codezero.evaluate.rules.solution import RuleScore, requirements_of
 from codezero.tasks import mbpp
 from codezero.tasks.problems import load_problems
 from codezero.tasks.testcases import MAX_SOURCE_CHARS, parse_tests
@@ -26,8 +26,8 @@ def judged(code, tests=TESTS, question="Add two numbers.", text=None, origin=Tas
 
 
 def scores_of(code, task, text=None):
-    asked = asked_of(task.origin, parse_tests(task.tests))
-    return apply_rules(code, text or f"```python\n{code}\n```", task, asked)
+    requirements = requirements_of(task.origin, parse_tests(task.tests))
+    return apply_rules(code, text or f"```python\n{code}\n```", task, requirements)
 
 
 def check(code, tests=TESTS, **kwargs):

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codezero.evaluate.jobs import Shown
-from codezero.evaluate.rules.solution import asked_of
+from codezero.evaluate.rules.solution import requirements_of
 from codezero.evaluate.shown import REMOVED, show_code, show_task
 from codezero.prompts.neutral import addresses_the_judge, looks_like_verdict, plain
 from codezero.tasks.problems import load_problems
@@ -15,7 +15,7 @@ from codezero.types import Task, TaskOrigin
 
 def seen(code, question="Add 1.", tests="assert f(1) == 2", origin=TaskOrigin.MBPP):
     one = Task(origin=origin, question=question, tests=tests)
-    task = show_task(one, asked_of(origin, parse_tests(tests)))
+    task = show_task(one, requirements_of(origin, parse_tests(tests)))
     return Shown(question=task.question, tests=task.tests, code=show_code(task, code))
 
 

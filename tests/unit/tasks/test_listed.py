@@ -10,7 +10,7 @@ import pytest
 from codezero.errors import Stopping
 from codezero.tasks import listed
 from codezero.tasks.hub import HubUnreachable
-from codezero.tasks.listed import Lister, TaskList
+from codezero.tasks.listed import HubTaskIds, Lister
 from codezero.tasks.withheld import id_of
 from tests.builders import task
 from tests.processes import wait_until
@@ -37,7 +37,7 @@ class Hub:
 
 
 def made(folder, hub, what="contests split train"):
-    return TaskList("code_contests", what, folder / "tasks.msgpack", hub.now, hub.tasks)
+    return HubTaskIds("code_contests", what, folder / "tasks.msgpack", hub.now, hub.tasks)
 
 
 def refreshed(folder, hub, **more):
@@ -164,7 +164,7 @@ def test_a_stop_leaves_no_list_and_the_next_start_reads_it_from_the_beginning(tm
 
 def test_a_thread_completes_the_lists_and_ends_with_the_node(tmp_path):
     hubs = [Hub("a"), Hub("b")]
-    lists = [TaskList("mbpp", "it", tmp_path / str(number), hub.now, hub.tasks) for number, hub in enumerate(hubs)]
+    lists = [HubTaskIds("mbpp", "it", tmp_path / str(number), hub.now, hub.tasks) for number, hub in enumerate(hubs)]
     lister = Lister(lists)
     lister.start()
     wait_until(lambda: all(one.is_complete for one in lists))
@@ -178,7 +178,7 @@ def test_with_a_whole_list_a_hub_that_is_away_is_no_warning(tmp_path, monkeypatc
     refreshed(tmp_path, Hub("a"))
     away, asked = Hub(revision=None), []
     one = made(tmp_path, away)
-    monkeypatch.setattr(one, "refresh", lambda pause: (asked.append(1), TaskList.refresh(one, pause)))
+    monkeypatch.setattr(one, "refresh", lambda pause: (asked.append(1), HubTaskIds.refresh(one, pause)))
     lister = Lister([one])
     lister.start()
     wait_until(lambda: len(asked) >= 3)
