@@ -71,76 +71,100 @@ class Models:
         devices.return_freed_memory()
         state.check_settings(folder, {"model.name": config.model.name})
         plan = plan_node(config, folder, console, token)
-        dtype, weights, backend, memory_plan = plan.dtype, plan.judge, plan.backend, plan.memory
-        assert memory_plan is not None
+        assert plan.memory is not None
         policy_folder = store.prepare(config.model.name, config.model.cache_dir, report=console.line)
         console.line(f"plan: {plan.line()}")
-        self.num_local = memory_plan.num_local
-        self.planned_bytes = 0 if device.type == "cuda" else memory_plan.peak
+        self.num_local = plan.memory.num_local
+        self.planned_bytes = 0 if device.type == "cuda" else plan.memory.peak
         """The process's memory by plan, in bytes; 0 on an NVIDIA GPU, where the plan is of the GPU's own memory."""
-        self.longest_prompt = memory_plan.longest_prompt
+        self.longest_prompt = plan.memory.longest_prompt
         """The longest prompt of own tasks that memory has room for, in tokens."""
-        self.train = memory_plan.train
+        self.train = _planned_training(config, plan.memory, console)
         """The settings of training: the configured ones, with smaller micro-batches and lower rates if memory is
         short."""
-        if not config.swarm.num_local and self.num_local < ROWS // config.rollout.num_generations:
-            attempts = self.num_local * config.rollout.num_generations
-            self.train, factor = slower(self.train, attempts)
-            console.line(
-                f"plan: memory holds {attempts} attempts a round, not {ROWS}, so learning rates are multiplied by "
-                f"{factor:.2g}; swarm.num_local={self.num_local} leaves them as they are"
-            )
-        method = memory_plan.method
-        fixed = {"model.name": config.model.name, "train.method": method.value}
-        if method is TrainMethod.lora:
-            fixed["train.lora_r"] = str(config.train.lora_r)
-            fixed["train.lora_alpha"] = str(config.train.lora_alpha)
-        state.check_settings(folder, fixed)
-        # Checkpoints have float32 weights: the precision, and with it the device, may change between starts.
-        self.settings = {
-            **fixed,
-            "model.dtype": str(dtype).removeprefix("torch."),
-            "evaluator.backend": backend.value,
-        }
+        self.settings = _check_settings(config, folder, plan, plan.memory.method)
         """The settings that a resumed node must keep, with its precision and the judge's settings, which it keeps
         unless they are configured."""
-        if backend in (Backend.transformers, Backend.llama_cpp):
-            self.settings["evaluator.model"] = weights.name
-        self.judge_backend = weights.outside(backend)
+        self.judge_backend = plan.judge.outside(plan.backend)
         """The connection to the judge; None if no model is asked."""
-        cache_bytes = memory_plan.kv_cache
-        if self.engine is RolloutEngine.llama_cpp:
-            # All rows are as long as the longest one, and its process is limited.
-            length = config.rollout.max_new_tokens
-            cache_bytes = 2 * cache_bytes * (self.longest_prompt + length) // (self.prompt_tokens + length)
+        cache_bytes = _cache_bytes(config, plan.memory)
         self.sample: SampleGroups = engines.make_engine(self.engine, policy_folder, folder / "sampler", cache_bytes)
         """The function that samples rollouts."""
-        self.policy = load_model(config.model.name, policy_folder, device, dtype)
-        needs_copy = config.train.beta > 0 and method is TrainMethod.full
-        self.reference = load_model(config.model.name, policy_folder, device, dtype).model if needs_copy else None
         self.policy_lock = threading.Lock()
         """A lock for computing with weights of this process, since other threads of the node ask the policy too."""
-        self.judge: LoadedModel | None = self.policy
-        frozen: Frozen = contextlib.nullcontext
-        if method is TrainMethod.lora:
-            adapted = apply_lora(self.policy.model, config.train, config.seed)
-            self.policy = replace(self.policy, model=adapted)
-            frozen = adapted.disable_adapter
+        base = load_model(config.model.name, policy_folder, device, plan.dtype)
+        needs_copy = config.train.beta > 0 and plan.memory.method is TrainMethod.full
+        self.reference = load_model(config.model.name, policy_folder, device, plan.dtype).model if needs_copy else None
+        self.policy, frozen = _in_training(base, config, plan.memory.method)
         self.remote: RemoteEngine | None = None
         """The engine that samples with rollout servers; None with another one."""
         if self.engine is RolloutEngine.remote:
             self.remote = make_remote(config, self.policy.model, folder)
             self.sample = self.remote.sample_groups
-        if backend is not Backend.transformers:
-            self.judge, frozen = None, contextlib.nullcontext
-        elif method is TrainMethod.full or not weights.is_policy(dtype):
-            self.judge, frozen = weights.load(), contextlib.nullcontext
-        if self.judge is not None:
-            frozen_in_turn = partial(_in_turn, self.policy_lock, frozen)
-            self.judge_backend = TransformersBackend(self.judge, config.evaluator, frozen_in_turn)
-            self.judge_backend.check()
-        console.line(f"solver: {config.model.name}, {method.value}, on {devices.describe(device, dtype)}")
-        console.line(evaluator_line(config, weights.name, backend, plan.why))
+        self._load_judge(config, plan, base, frozen)
+        console.line(
+            f"solver: {config.model.name}, {plan.memory.method.value}, on {devices.describe(device, plan.dtype)}"
+        )
+        console.line(evaluator_line(config, plan.judge.name, plan.backend, plan.why))
+
+    def _load_judge(self, config: NodeConfig, plan: NodePlan, base: LoadedModel, frozen: Frozen) -> None:
+        """Loads the judge, if it runs in this process, and has it answer once. A judge that is the policy's `base` is
+        asked in the context `frozen`."""
+        assert plan.memory is not None
+        self.judge: LoadedModel | None = None
+        if plan.backend is not Backend.transformers:
+            return
+        self.judge = base
+        if plan.memory.method is TrainMethod.full or not plan.judge.is_policy(plan.dtype):
+            self.judge, frozen = plan.judge.load(), contextlib.nullcontext
+        frozen_in_turn = partial(_in_turn, self.policy_lock, frozen)
+        self.judge_backend = TransformersBackend(self.judge, config.evaluator, frozen_in_turn)
+        self.judge_backend.check()
+
+
+def _in_training(base: LoadedModel, config: NodeConfig, method: TrainMethod) -> tuple[LoadedModel, Frozen]:
+    """Returns the model to train, with new adapters for LoRA, and a context in which these are off."""
+    if method is not TrainMethod.lora:
+        return base, contextlib.nullcontext
+    adapted = apply_lora(base.model, config.train, config.seed)
+    return replace(base, model=adapted), adapted.disable_adapter
+
+
+def _planned_training(config: NodeConfig, plan: MemoryEstimate, console: Console) -> TrainConfig:
+    """Returns the plan's settings of training, with lower rates, which it prints, if memory holds fewer than `ROWS`
+    attempts a round and swarm.num_local=0."""
+    attempts = plan.num_local * config.rollout.num_generations
+    if config.swarm.num_local or plan.num_local >= ROWS // config.rollout.num_generations:
+        return plan.train
+    train, factor = slower(plan.train, attempts)
+    console.line(
+        f"plan: memory holds {attempts} attempts a round, not {ROWS}, so learning rates are multiplied by "
+        f"{factor:.2g}; swarm.num_local={plan.num_local} leaves them as they are"
+    )
+    return train
+
+
+def _check_settings(config: NodeConfig, folder: Path, plan: NodePlan, method: TrainMethod) -> dict[str, str]:
+    """Returns the settings to save in `folder`. Raises StateError: it was made with others that may not change."""
+    fixed = {"model.name": config.model.name, "train.method": method.value}
+    if method is TrainMethod.lora:
+        fixed["train.lora_r"] = str(config.train.lora_r)
+        fixed["train.lora_alpha"] = str(config.train.lora_alpha)
+    state.check_settings(folder, fixed)
+    # Checkpoints have float32 weights: the precision, and with it the device, may change between starts.
+    fixed |= {"model.dtype": str(plan.dtype).removeprefix("torch."), "evaluator.backend": plan.backend.value}
+    if plan.backend in (Backend.transformers, Backend.llama_cpp):
+        fixed["evaluator.model"] = plan.judge.name
+    return fixed
+
+
+def _cache_bytes(config: NodeConfig, plan: MemoryEstimate) -> int:
+    """Returns the size of the engine's key-value cache."""
+    if config.rollout.engine is not RolloutEngine.llama_cpp:
+        return plan.kv_cache
+    # All rows are as long as the longest one, and its process is limited.
+    length = config.rollout.max_new_tokens
+    return 2 * plan.kv_cache * (plan.longest_prompt + length) // (prompt_tokens(config) + length)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
