@@ -78,7 +78,7 @@ def run_batch(number: int, stages: ProposerStages, size: int, patience_s: float)
             ]
             stages.learner.keep([_sample(draft, found) for draft, found in judged_drafts])
         _listen(stages, [proposal.proposal_id for proposal in valid], patience_s)
-        judged = stages.feedback.close()
+        judged = stages.feedback.end_batch()
         stages.difficulty.observe(judged)
     with clock.stage("learn"):
         lesson = stages.learner.learn(judged) if stages.learner is not None else None
@@ -119,8 +119,8 @@ def _listen(stages: ProposerStages, published: Sequence[str], patience_s: float)
     """Collects feedback until solvers have answered half of the published problems, or `patience_s` has passed."""
     deadline_s = time.monotonic() + (patience_s if published else 0.0)
     while True:
-        stages.feedback.hear(stages.solvers.collect())
-        answered = sum(map(stages.feedback.is_heard, published))
+        stages.feedback.add(stages.solvers.collect())
+        answered = sum(map(stages.feedback.has_feedback, published))
         left_s = deadline_s - time.monotonic()
         if 2 * answered >= len(published) or left_s <= 0:
             return

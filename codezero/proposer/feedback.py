@@ -42,7 +42,7 @@ class JudgedProposal:
 
 
 @dataclass(frozen=True, slots=True)
-class _Word:
+class _PeerFeedback:
     """One peer's feedback, as means over its attempts."""
 
     address: str
@@ -54,7 +54,7 @@ class _Word:
 @dataclass(slots=True)
 class _Entry:
     level: int
-    words: dict[str, _Word] = field(default_factory=dict)
+    feedback: dict[str, _PeerFeedback] = field(default_factory=dict)
     """The feedback, by peer id."""
     waited: int = 0
     """The number of batches since the first feedback."""
@@ -76,26 +76,26 @@ class FeedbackBook:
         while len(self._entries) > MAX_PROPOSALS:
             del self._entries[next(iter(self._entries))]
 
-    def hear(self, words: Iterable[ProposalFeedback]) -> None:
+    def add(self, feedback: Iterable[ProposalFeedback]) -> None:
         """Adds peers' feedback, in the order of arrival.
 
         The same record may come again with every poll: a peer's repetition is dropped without being counted.
         """
-        for word in words:
-            fault = self._take(word)
+        for one in feedback:
+            fault = self._add_one(one)
             if fault:
                 self._dropped[fault] += 1
 
-    def is_heard(self, proposal_id: str) -> bool:
+    def has_feedback(self, proposal_id: str) -> bool:
         """Returns whether a proposal is kept and has any feedback."""
         entry = self._entries.get(proposal_id)
-        return entry is not None and bool(entry.words)
+        return entry is not None and bool(entry.feedback)
 
-    def close(self) -> tuple[JudgedProposal, ...]:
+    def end_batch(self) -> tuple[JudgedProposal, ...]:
         """Ends a batch; returns the proposals that are now judged, each once. Later feedback on them has no effect."""
         found = []
         for proposal_id, entry in self._entries.items():
-            if entry.judged or not entry.words:
+            if entry.judged or not entry.feedback:
                 continue
             if entry.waited >= self._wait:
                 entry.judged = True
@@ -104,7 +104,7 @@ class FeedbackBook:
         return tuple(found)
 
     def take_dropped(self) -> dict[str, int]:
-        """Returns the counts of unused feedback since the last call, by reason: unknown, late, crowded."""
+        """Returns the counts of unused feedback since the last call, by reason: unknown, late, too_many."""
         taken = dict(self._dropped)
         self._dropped.clear()
         return taken
@@ -117,38 +117,38 @@ class FeedbackBook:
         """Restores the proposals of `state`."""
         self._entries = {row["id"]: _loaded_entry(row) for row in state["proposals"]}
 
-    def _take(self, word: ProposalFeedback) -> str:
+    def _add_one(self, one: ProposalFeedback) -> str:
         """Adds one peer's feedback; returns why it is not used, empty if it is or repeats itself."""
-        entry = self._entries.get(word.proposal_id)
+        entry = self._entries.get(one.proposal_id)
         if entry is None:
             return "unknown"
-        if word.peer_id in entry.words:
+        if one.peer_id in entry.feedback:
             return ""
-        addresses = Counter(known.address for known in entry.words.values())
-        others = len(addresses.keys() - {word.address})
-        if addresses[word.address] >= MAX_PEERS or others >= MAX_ADDRESSES:
-            return "crowded"
+        addresses = Counter(known.address for known in entry.feedback.values())
+        others = len(addresses.keys() - {one.address})
+        if addresses[one.address] >= MAX_PEERS or others >= MAX_ADDRESSES:
+            return "too_many"
         # Late feedback is added too, so that it is counted as late only once.
-        entry.words[word.peer_id] = _Word(
-            address=word.address,
-            success=fmean(word.p_correct),
-            reward=fmean(word.rewards),
-            differed=min(word.p_correct) < 0.5 <= max(word.p_correct),
+        entry.feedback[one.peer_id] = _PeerFeedback(
+            address=one.address,
+            success=fmean(one.p_correct),
+            reward=fmean(one.rewards),
+            differed=min(one.p_correct) < 0.5 <= max(one.p_correct),
         )
         return "late" if entry.judged else ""
 
 
 def _judge(proposal_id: str, entry: _Entry) -> JudgedProposal:
-    by_address: dict[str, list[_Word]] = {}
-    for word in entry.words.values():
-        by_address.setdefault(word.address, []).append(word)
+    by_address: dict[str, list[_PeerFeedback]] = {}
+    for one in entry.feedback.values():
+        by_address.setdefault(one.address, []).append(one)
     groups = by_address.values()
     return JudgedProposal(
         proposal_id=proposal_id,
         level=entry.level,
-        success=median(median(word.success for word in words) for words in groups),
-        reward=median(median(word.reward for word in words) for words in groups),
-        differed=median(median(float(word.differed) for word in words) for words in groups) >= 0.5,
+        success=median(median(one.success for one in group) for group in groups),
+        reward=median(median(one.reward for one in group) for group in groups),
+        differed=median(median(float(one.differed) for one in group) for group in groups) >= 0.5,
     )
 
 
@@ -158,10 +158,13 @@ def _saved_entry(proposal_id: str, entry: _Entry) -> dict[str, Any]:
         "level": entry.level,
         "waited": entry.waited,
         "judged": entry.judged,
-        "words": [{"peer": peer_id, **asdict(word)} for peer_id, word in entry.words.items()],
+        "words": [{"peer": peer_id, **asdict(one)} for peer_id, one in entry.feedback.items()],
     }
 
 
 def _loaded_entry(row: Mapping[str, Any]) -> _Entry:
-    words = {one["peer"]: _Word(one["address"], one["success"], one["reward"], one["differed"]) for one in row["words"]}
-    return _Entry(level=row["level"], words=words, waited=row["waited"], judged=row["judged"])
+    feedback = {
+        one["peer"]: _PeerFeedback(one["address"], one["success"], one["reward"], one["differed"])
+        for one in row["words"]
+    }
+    return _Entry(level=row["level"], feedback=feedback, waited=row["waited"], judged=row["judged"])

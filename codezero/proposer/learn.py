@@ -96,9 +96,9 @@ class ProposalLearner:
         Rejected drafts are kept as well, since a group of only these teaches nothing. Drafts of an update that was
         skipped are not used again, since they would make the next one fail too. Raises what `Learner.step` raises.
         """
-        heard = {proposal.proposal_id: proposal for proposal in judged}
+        by_id = {proposal.proposal_id: proposal for proposal in judged}
         for draft in self._kept:
-            if draft.reward is None and (found := heard.get(draft.sample.proposal_id or "")):
+            if draft.reward is None and (found := by_id.get(draft.sample.proposal_id or "")):
                 # Where strong solvers always succeed and weak ones never do, it teaches none of them.
                 draft.reward = learnability(found.success) if found.differed else 0.0
         oldest = self._learner.policy_version - MAX_LAG

@@ -28,8 +28,8 @@ def book(*ids, level=2, wait=0):
 
 def judged(*words):
     made = book()
-    made.hear(words)
-    (found,) = made.close()
+    made.add(words)
+    (found,) = made.end_batch()
     return found
 
 
@@ -50,28 +50,28 @@ def test_success_is_the_median_over_addresses_whatever_the_number_of_attempts():
 @pytest.mark.parametrize(("wait", "batches"), [(0, 1), (1, 2), (3, 4)])
 def test_a_proposal_is_judged_so_many_batches_after_its_first_word(wait, batches):
     made = book(wait=wait)
-    assert [made.close() for _ in range(5)] == [()] * 5  # nobody has said anything
-    made.hear([word()])
-    closes = [len(made.close()) for _ in range(6)]
+    assert [made.end_batch() for _ in range(5)] == [()] * 5  # nobody has said anything
+    made.add([word()])
+    closes = [len(made.end_batch()) for _ in range(6)]
     assert closes == [0] * (batches - 1) + [1] + [0] * (6 - batches)
 
 
 def test_words_of_the_waiting_time_count_too():
     made = book(wait=1)
-    made.hear([word((1.0,), "liar")])
-    assert made.close() == ()
-    made.hear([word((0.2,), "b"), word((0.3,), "c")])
-    (found,) = made.close()
+    made.add([word((1.0,), "liar")])
+    assert made.end_batch() == ()
+    made.add([word((0.2,), "b"), word((0.3,), "c")])
+    (found,) = made.end_batch()
     assert found.success == 0.3
 
 
 def test_late_words_change_nothing_and_are_counted_once():
     made = book()
-    made.hear([word()])
-    assert len(made.close()) == 1
+    made.add([word()])
+    assert len(made.end_batch()) == 1
     for _ in range(3):  # the same record is found with every poll
-        made.hear([word(), word(peer="late")])
-    assert made.close() == ()
+        made.add([word(), word(peer="late")])
+    assert made.end_batch() == ()
     assert made.take_dropped() == {"late": 1}
     assert made.take_dropped() == {}
 
@@ -90,16 +90,16 @@ def test_many_identities_behind_one_address_weigh_as_one():
 
 def test_feedback_on_what_was_never_proposed_is_dropped():
     made = book()
-    made.hear([word(of="another")] * 2)
+    made.add([word(of="another")] * 2)
     assert made.take_dropped() == {"unknown": 2}
 
 
 def test_memory_is_bounded_in_proposals_addresses_and_peers():
     made = book(*[f"{i}" for i in range(MAX_PROPOSALS + 5)])
-    made.hear([word(of="4"), word(of="5")])
+    made.add([word(of="4"), word(of="5")])
     assert made.take_dropped() == {"unknown": 1}
-    made.hear([word(peer=f"{i} {j}", address=f"{i}", of="9") for i in range(MAX_ADDRESSES + 3) for j in range(20)])
-    assert made.take_dropped() == {"crowded": MAX_ADDRESSES * (20 - MAX_PEERS) + 3 * 20}
+    made.add([word(peer=f"{i} {j}", address=f"{i}", of="9") for i in range(MAX_ADDRESSES + 3) for j in range(20)])
+    assert made.take_dropped() == {"too_many": MAX_ADDRESSES * (20 - MAX_PEERS) + 3 * 20}
     assert len(made.state_dict()["proposals"]) == MAX_PROPOSALS
 
 
@@ -126,22 +126,22 @@ def test_a_minority_of_addresses_cannot_move_the_aggregate_out_of_the_honest_ran
 
 def test_pending_and_judged_proposals_survive_a_restart():
     before = book("one", "two", "three", level=4, wait=1)
-    before.hear([word(of="one"), word((0.5,), of="two")])
-    before.close()
-    before.hear([word((0.5, 0.5), "b", of="two")])
+    before.add([word(of="one"), word((0.5,), of="two")])
+    before.end_batch()
+    before.add([word((0.5, 0.5), "b", of="two")])
     after = FeedbackBook(wait=1)
     after.load_state_dict(json.loads(json.dumps(before.state_dict())))
     assert after.state_dict() == before.state_dict()
-    after.hear([word((0.0,), "b", of="two")])  # it has spoken before the restart
-    assert after.close() == before.close()
-    after.hear([word(of="three"), word(peer="late", of="one")])
+    after.add([word((0.0,), "b", of="two")])  # it has spoken before the restart
+    assert after.end_batch() == before.end_batch()
+    after.add([word(of="three"), word(peer="late", of="one")])
     assert after.take_dropped() == {"late": 1}
-    (found,) = (after.close(), after.close())[1]
+    (found,) = (after.end_batch(), after.end_batch())[1]
     assert (found.proposal_id, found.level) == ("three", 4)
 
 
-def test_a_proposal_is_heard_of_from_the_first_word_on():
+def test_a_proposal_has_feedback_from_the_first_peers_on():
     made = book("known", "other")
-    assert not made.is_heard("known")
-    made.hear([word(of="known"), word(of="unknown")])
-    assert [made.is_heard(name) for name in ("known", "other", "unknown")] == [True, False, False]
+    assert not made.has_feedback("known")
+    made.add([word(of="known"), word(of="unknown")])
+    assert [made.has_feedback(name) for name in ("known", "other", "unknown")] == [True, False, False]

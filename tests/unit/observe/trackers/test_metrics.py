@@ -87,7 +87,7 @@ def test_a_test_writers_part_of_a_batch_has_its_names():
 
 
 def test_every_number_of_a_batch_has_one_name():
-    values = by_name(batch_metrics(batch_report(7, reward_mean=0.4, loss=-0.01, dropped={"crowded": 2})))
+    values = by_name(batch_metrics(batch_report(7, reward_mean=0.4, loss=-0.01, dropped={"too_many": 2})))
     assert values == pytest.approx(
         {
             "batch/number": 7.0,
@@ -100,7 +100,7 @@ def test_every_number_of_a_batch_has_one_name():
             "proposer/success_level_1": 0.9,
             "proposer/success_level_2": 0.55,
             "rejected/unreadable": 1.0,
-            "dropped/crowded": 2.0,
+            "dropped/too_many": 2.0,
             "reward/mean": 0.4,
             "train/loss": -0.01,
             "time/write_s": 20.0,
