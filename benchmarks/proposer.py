@@ -149,7 +149,7 @@ def tally(
             result.valid += reason is None
             tests = answer.tests
             if reason is None and vouch is not Vouch.nothing:
-                tests, reason = check.settle(answer.solution, tests)
+                tests, reason = check.confirm_or_correct_tests(answer.solution, tests)
             if reason is None and vouch is Vouch.passes and tests != answer.tests:
                 reason = "reference_fails"
             if reason is not None:

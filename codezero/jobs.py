@@ -10,8 +10,8 @@ import encodings.unicode_escape  # noqa: F401 - ast.unparse imports it by name, 
 from codezero.evaluate.jobs import READ_ATTEMPTS
 from codezero.evaluate.read_attempts import read_attempts
 from codezero.proposer import checks
-from codezero.proposer.jobs import SETTLE, WHY_NOT
-from codezero.proposer.results import settle
+from codezero.proposer.jobs import CONFIRM_OR_CORRECT, WHY_NOT
+from codezero.proposer.reference_tests import confirm_or_correct_tests
 from codezero.tasks.testcases import IS_PYTHON, READ_TESTS, is_python, parse_tests
 from codezero.verifier.jobs import TRY_CASES
 from codezero.verifier.trial import try_cases
@@ -22,6 +22,6 @@ JOBS: Jobs = {
     READ_TESTS: parse_tests,
     IS_PYTHON: is_python,
     WHY_NOT: lambda asked: checks.why_not(*asked) or "",
-    SETTLE: settle,
+    CONFIRM_OR_CORRECT: confirm_or_correct_tests,
     TRY_CASES: try_cases,
 }

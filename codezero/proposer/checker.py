@@ -31,9 +31,9 @@ class Checker:
         question, tests = answer.question, answer.tests
         reason = jobs.why_not(self._workers, question, tests) or self._seen.why_not(question, tests)
         if reason is None and self._reference is not None:
-            settled, reason = self._reference.settle(answer.solution, tests)
-            if reason is None and settled != tests:
-                tests, reason = settled, jobs.why_not(self._workers, question, settled)
+            confirmed, reason = self._reference.confirm_or_correct_tests(answer.solution, tests)
+            if reason is None and confirmed != tests:
+                tests, reason = confirmed, jobs.why_not(self._workers, question, confirmed)
         if reason is not None:
             return reason
         self._seen.add(question, tests)

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from codezero.types import CaseOutcome, CaseResult
 from codezero.workers import Death, Job, Workers
 
-READING_S, SETTLING_S = 3.0, 16.0
+READING_S, CONFIRMING_S = 3.0, 16.0
 """The limits of the jobs in processor seconds: for texts of 2,000 characters, and for three dry runs of 4 s."""
 
 
 WHY_NOT = Job("why_not", tuple[str, str], str)
 """Asks why a problem is unfit, given question and tests; the answer is empty for a fit one."""
-SETTLE = Job("settle", tuple[str, str], tuple[str, str | None])
+CONFIRM_OR_CORRECT = Job("confirm_or_correct_tests", tuple[str, str], tuple[str, str | None])
 """Asks for the tests to publish, given solution and tests, or the reason why they are not published."""
 
 UNCHECKED = "unchecked"
@@ -26,10 +26,10 @@ def why_not(workers: Workers, question: str, tests: str) -> str | None:
     return _unchecked(found) if isinstance(found, Death) else found or None
 
 
-def settle(workers: Workers, solution: str, tests: str) -> tuple[str, str | None]:
+def confirm_or_correct_tests(workers: Workers, solution: str, tests: str) -> tuple[str, str | None]:
     """Returns the tests to publish and None, or the given tests and the reason why they are not published. Raises
     WorkerError."""
-    found = workers.ask(SETTLE, (solution, tests), SETTLING_S)
+    found = workers.ask(CONFIRM_OR_CORRECT, (solution, tests), CONFIRMING_S)
     return (tests, _unchecked(found)) if isinstance(found, Death) else found
 
 

@@ -22,14 +22,14 @@ class ReferenceCheck:
         self._workers = workers
         self._run_tests = _sandbox(warn) if kind is Reference.sandbox else None
 
-    def settle(self, solution: str, tests: str) -> tuple[str, str | None]:
+    def confirm_or_correct_tests(self, solution: str, tests: str) -> tuple[str, str | None]:
         """Returns tests to publish and None, or the given tests and the reason why they are not published. Tests that
         the solution fails get, unless a sandbox runs it, the results that the solution gives. `tests` have passed
         `checks`. Raises ProposerError or WorkerError."""
         if not solution.strip() or len(solution) > MAX_SOURCE_CHARS:
             return tests, "no_reference"
         if self._run_tests is None:
-            return jobs.settle(self._workers, solution, tests)
+            return jobs.confirm_or_correct_tests(self._workers, solution, tests)
         try:
             return tests, jobs.why_tests_unconfirmed(self._run_tests(solution, read_tests(self._workers, tests)))
         except SandboxError as error:

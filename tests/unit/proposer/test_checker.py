@@ -83,4 +83,4 @@ def test_a_problem_that_ends_who_checks_it_is_no_proposal(cause, reason):
     seen = Seen(remembered=10, similarity=0.6)
     one = Checker(peer_id="me", model_id="tiny", seen=seen, reference=None, workers=Deadly(cause))
     assert one.check(draft()) == reason
-    assert jobs.settle(Deadly(cause), SOLUTION, RIGHT) == (RIGHT, reason)
+    assert jobs.confirm_or_correct_tests(Deadly(cause), SOLUTION, RIGHT) == (RIGHT, reason)

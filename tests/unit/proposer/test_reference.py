@@ -5,7 +5,7 @@ import pytest
 from codezero.config import Reference
 from codezero.errors import ProposerError, SandboxError
 from codezero.proposer.reference import ReferenceCheck
-from codezero.proposer.results import corrected
+from codezero.proposer.reference_tests import corrected
 from codezero.sandbox import run
 
 TESTS = "assert f(1) == 2\nassert f(2) == 3"
@@ -30,11 +30,17 @@ CASES = {
 
 @pytest.mark.parametrize(("solution", "reason"), CASES.values(), ids=CASES)
 def test_the_dry_run_tells_whether_the_solution_passes(workers, solution, reason):
-    assert ReferenceCheck(Reference.dry_run, workers, never).settle(solution, TESTS) == (TESTS, reason)
+    assert ReferenceCheck(Reference.dry_run, workers, never).confirm_or_correct_tests(solution, TESTS) == (
+        TESTS,
+        reason,
+    )
 
 
 def test_tests_that_cannot_be_read_vouch_for_nothing(workers):
-    assert ReferenceCheck(Reference.dry_run, workers, never).settle(RIGHT, "(") == ("(", "reference_unknown")
+    assert ReferenceCheck(Reference.dry_run, workers, never).confirm_or_correct_tests(RIGHT, "(") == (
+        "(",
+        "reference_unknown",
+    )
 
 
 def test_the_sandbox_warns_that_it_runs_code(workers):
@@ -42,8 +48,8 @@ def test_the_sandbox_warns_that_it_runs_code(workers):
     check = ReferenceCheck(Reference.sandbox, workers, said.append)
     assert len(said) == 1
     assert said[0].startswith("proposer.reference=sandbox RUNS what the proposer's model writes on this machine")
-    assert check.settle(RIGHT, TESTS) == (TESTS, None)
-    assert check.settle("def f(x):\n    return 2", TESTS) == (TESTS, "reference_fails")
+    assert check.confirm_or_correct_tests(RIGHT, TESTS) == (TESTS, None)
+    assert check.confirm_or_correct_tests("def f(x):\n    return 2", TESTS) == (TESTS, "reference_fails")
 
 
 def test_a_machine_without_a_sandbox_is_an_error_that_says_so(monkeypatch):
@@ -61,7 +67,7 @@ def test_a_sandbox_that_breaks_down_is_an_error_of_the_proposer(monkeypatch, wor
 
     monkeypatch.setattr(run, "run_tests", broken)
     with pytest.raises(ProposerError, match=r"^gone$"):
-        ReferenceCheck(Reference.sandbox, workers, lambda line: None).settle(RIGHT, TESTS)
+        ReferenceCheck(Reference.sandbox, workers, lambda line: None).confirm_or_correct_tests(RIGHT, TESTS)
 
 
 def test_results_are_corrected_to_what_the_solution_returns():
@@ -96,17 +102,20 @@ def test_what_says_nothing_corrects_nothing(solution, tests):
 
 def test_settled_are_tests_that_pass_or_were_corrected(workers):
     check = ReferenceCheck(Reference.dry_run, workers, never)
-    assert check.settle(RIGHT, TESTS) == (TESTS, None)
-    assert check.settle(RIGHT, "assert f(1) == 3\nassert f(2) == 3") == (TESTS, None)
-    assert check.settle("def f(x):\n    return 7", TESTS) == (TESTS, "reference_fails")
-    assert check.settle("", TESTS) == (TESTS, "no_reference")
+    assert check.confirm_or_correct_tests(RIGHT, TESTS) == (TESTS, None)
+    assert check.confirm_or_correct_tests(RIGHT, "assert f(1) == 3\nassert f(2) == 3") == (TESTS, None)
+    assert check.confirm_or_correct_tests("def f(x):\n    return 7", TESTS) == (TESTS, "reference_fails")
+    assert check.confirm_or_correct_tests("", TESTS) == (TESTS, "no_reference")
 
 
 def test_results_that_the_solution_does_not_give_again_are_not_published(workers):
     counts, tests = "def f(x, seen=[]):\n    seen.append(x)\n    return len(seen)", "assert f(5) == 5\nassert f(7) == 8"
-    assert ReferenceCheck(Reference.dry_run, workers, never).settle(counts, tests) == (tests, "reference_fails")
+    assert ReferenceCheck(Reference.dry_run, workers, never).confirm_or_correct_tests(counts, tests) == (
+        tests,
+        "reference_fails",
+    )
 
 
 def test_where_solutions_are_run_nothing_is_corrected(workers):
     check = ReferenceCheck(Reference.sandbox, workers, lambda line: None)
-    assert check.settle(RIGHT, "assert f(1) == 3\nassert f(2) == 3")[1] == "reference_fails"
+    assert check.confirm_or_correct_tests(RIGHT, "assert f(1) == 3\nassert f(2) == 3")[1] == "reference_fails"

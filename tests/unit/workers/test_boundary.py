@@ -15,7 +15,7 @@ READERS = (
     "codezero.evaluate.fresh",
     *("codezero.evaluate.normalise", "codezero.evaluate.rules.check", "codezero.evaluate.rules.solution"),
     *("codezero.evaluate.shown", "codezero.proposer.checks", "codezero.tasks.assertions"),
-    *("codezero.proposer.results", "codezero.verifier.trial", "pyflakes"),
+    *("codezero.proposer.reference_tests", "codezero.verifier.trial", "pyflakes"),
 )
 """What parses or follows it, all of it in worker processes."""
 THAT_EXECUTE = {"reasoning_gym", "sympy", "numexpr", "pandas", "asteval", "simpleeval"}
@@ -53,8 +53,8 @@ with Workers(1) as workers:
     question = "Write a function f(x) that returns one more than the whole number x."
     assert jobs.why_not(workers, question, "assert f(1) == 2\\nassert f(2) == 3") is None
     tests = "assert f(1) == {}\\nassert f(2) == 3"
-    settled = ReferenceCheck(Reference.dry_run, workers, print).settle(texts[0], tests.format(5))
-    assert settled == (tests.format(2), None)
+    confirmed = ReferenceCheck(Reference.dry_run, workers, print).confirm_or_correct_tests(texts[0], tests.format(5))
+    assert confirmed == (tests.format(2), None)
 seen.set()
 print(*sorted(name for name in READERS if name in sys.modules), *limits)
 """

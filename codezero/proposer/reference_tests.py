@@ -10,14 +10,14 @@ from codezero.tasks.assertions import Calls, read_tests
 from codezero.tasks.testcases import MAX_SOURCE_CHARS, comparison, parse_tests
 
 
-def settle(asked: tuple[str, str]) -> tuple[str, str | None]:
+def confirm_or_correct_tests(asked: tuple[str, str]) -> tuple[str, str | None]:
     """Returns the tests of (solution, tests) if the solution passes them, else with the results that it gives, or the
     reason why not. The tests have passed `checks`."""
     solution, tests = asked
     reason = why_not(solution, tests)
-    settled = corrected(solution, tests) if reason == "reference_fails" else None
+    new = corrected(solution, tests) if reason == "reference_fails" else None
     # A function that counts its calls, or defines `print`, fails the results that it seemed to give.
-    return (tests, reason) if settled is None or why_not(solution, settled) is not None else (settled, None)
+    return (tests, reason) if new is None or why_not(solution, new) is not None else (new, None)
 
 
 def why_not(solution: str, tests: str) -> str | None:
@@ -39,8 +39,8 @@ def corrected(solution: str, tests: str) -> str | None:
     lines = (printed(f"{solution}\n{asked}") or "").splitlines()
     if len(lines) != len(calls) or len(set(lines)) < 2 or "None" in lines:
         return None
-    settled = "\n".join(map(_test, calls, lines))
-    return settled if isinstance(read_tests(settled), Calls) else None
+    new = "\n".join(map(_test, calls, lines))
+    return new if isinstance(read_tests(new), Calls) else None
 
 
 def _test(call: str, result: str) -> str:
