@@ -75,7 +75,7 @@ def tried(known: Known, given: Mapping[str, Sequence[Mapping[str, Any]]], name: 
             seconds=SECONDS,
         )
     )
-    readable = [case for case, is_fit in zip(cases, found.fit, strict=True) if is_fit]
+    readable = [case for case, is_usable in zip(cases, found.usable, strict=True) if is_usable]
     passed = [
         {case for case, outcome in zip(readable, one.cases, strict=True) if outcome is CaseOutcome.PASS}
         for one in found.programs

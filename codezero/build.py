@@ -42,11 +42,11 @@ class CommonParts:
     """The locked state folder."""
     log_dir: Path
     status: StatusFile
-    place: Membership
+    membership: Membership
 
     def trackers(self, config: NodeConfig, last: int) -> TrackerThreads:
         """Returns the trackers of the node, whose last saved round or batch is `last`; 0 starts a new run."""
-        name, kind = names.animal_name(self.place.peer_id), "" if self.role == SOLVER else self.role
+        name, kind = names.animal_name(self.membership.peer_id), "" if self.role == SOLVER else self.role
         shown = learning_settings(config)
         return self.stack.enter_context(trackers(config.tracking, shown, self.folder, name, last, kind))
 
@@ -68,7 +68,7 @@ def begin(config: NodeConfig, role: str, console: Console, stack: ExitStack) -> 
     state.note_start(folder, settings_of(config))
     status = stack.enter_context(StatusFile(folder, new_status(role, folder, log_dir)))
     swarm = with_contract_bootnodes(config.swarm, config.ledger, console)
-    place = join(
+    membership = join(
         swarm,
         config.rollout.num_generations,
         folder,
@@ -77,9 +77,9 @@ def begin(config: NodeConfig, role: str, console: Console, stack: ExitStack) -> 
         needs_name=config.ledger.is_shared,
         environments=config.tasks.environments,
     )
-    status.update(peer_id=place.peer_id)
+    status.update(peer_id=membership.peer_id)
     return CommonParts(
-        role=role, console=console, stack=stack, folder=folder, log_dir=log_dir, status=status, place=place
+        role=role, console=console, stack=stack, folder=folder, log_dir=log_dir, status=status, membership=membership
     )
 
 

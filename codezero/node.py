@@ -63,10 +63,10 @@ class Node:
 
     def __init__(self, config: NodeConfig, tokens: HubTokens, key: bytes | None, parts: CommonParts) -> None:
         self._config, self._console, self._folder, self._status = config, parts.console, parts.folder, parts.status
-        console, stack, place = parts.console, parts.stack, parts.place
+        console, stack, membership = parts.console, parts.stack, parts.membership
         self._status.update(model=config.model.name, group_size=config.rollout.num_generations)
-        self._ledger = make_ledger(config, key, self._folder, place.peer_id, console, stack)
-        self._services = Services(config, self._ledger, self._folder, place.peer_id, console)
+        self._ledger = make_ledger(config, key, self._folder, membership.peer_id, console, stack)
+        self._services = Services(config, self._ledger, self._folder, membership.peer_id, console)
         self._checkpoints = CheckpointStore(self._folder / "checkpoints")
         self._monitor = RoundMonitor(parts.log_dir, console, self._status, config.rollout.num_generations)
         sources = make_task_source(config.tasks, config.seed)
@@ -84,11 +84,11 @@ class Node:
         chosen = dataclasses.replace(config.swarm, num_local=models.num_local)
         self._config = config = dataclasses.replace(config, swarm=chosen)
         self._status.update(method=models.settings["train.method"], planned_bytes=models.planned_bytes)
-        self._solver = self._make_solver(models, place.peer_id)
+        self._solver = self._make_solver(models, membership.peer_id)
         encoder = self._make_encoder(models)
         held_out = load_held_out() if config.probe.share else {}  # also in a run too short to be measured
         self._measuring = self._make_measuring(models, workers, held_out_for(config, config.rounds))
-        proposals = place.proposals()
+        proposals = membership.proposals()
         self._tasks = WithProposals(
             sources,
             config.tasks.proposals.share,
@@ -109,7 +109,7 @@ class Node:
         self._stages = Stages(
             tasks=ahead or self._tasks,
             solver=ahead or self._solver,
-            gossip=place.gossip(encoder.fits, self._wanted.why_not),
+            gossip=membership.gossip(encoder.fits, self._wanted.why_not),
             evaluator=make_evaluator(
                 config,
                 models.judge_backend,
@@ -130,7 +130,7 @@ class Node:
         self._services.start(models.policy, models.policy_lock, stack)
         method = TrainMethod(models.settings["train.method"])
         self._publisher = start_publisher(
-            config, tokens, models.policy, method, place.peer_id, self._folder, console, self._note_push, stack
+            config, tokens, models.policy, method, membership.peer_id, self._folder, console, self._note_push, stack
         )
         self._trackers = parts.trackers(config, self._last.number if self._last else 0)
 

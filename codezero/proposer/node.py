@@ -66,9 +66,9 @@ class ProposerNode:
 
     def __init__(self, config: NodeConfig, out: Path | None, parts: CommonParts) -> None:
         self._config, self._out, self._console = config, out, parts.console
-        self._folder, self._status, place = parts.folder, parts.status, parts.place
+        self._folder, self._status, membership = parts.folder, parts.status, parts.membership
         self._console.line(f"codezero {__version__}: proposer")
-        self._solvers = place.solvers()
+        self._solvers = membership.solvers()
         self._patience_s = 0.0 if config.swarm.network is Network.none else config.proposer.patience_s
         self._checkpoints = CheckpointStore(self._folder / "checkpoints")
         self._monitor = BatchMonitor(PROPOSED, parts.log_dir, self._console, self._status)
@@ -77,7 +77,7 @@ class ProposerNode:
         self._status.update(model=model.name)
         self._writer = Writer(model, config.proposer, seed=config.seed)
         workers = parts.stack.enter_context(Workers(1))
-        self._checker = self._make_checker(place.peer_id, model.name, workers)
+        self._checker = self._make_checker(membership.peer_id, model.name, workers)
         self._tests: WrittenTests | None = None
         if config.proposer.writer and self._weights is not None:
             self._tests = build.make_tests(config, self._weights, workers, self._monitor.progress)

@@ -122,10 +122,10 @@ class WrittenTests:
             return {}
         solution, *others = tried.programs
         attempts = [one for one in others if one.digest]
-        fit = [case for case, is_fit in zip(cases, tried.fit, strict=True) if is_fit]
+        usable = [case for case, is_usable in zip(cases, tried.usable, strict=True) if is_usable]
         return {
             case: _Valid(tried.inputs[number], any(one.cases[number] is CaseOutcome.FAIL for one in attempts))
-            for number, case in enumerate(fit)
+            for number, case in enumerate(usable)
             if solution.cases[number] is CaseOutcome.PASS
         }
 

@@ -36,7 +36,7 @@ class TriedProgram(Struct, array_like=True, frozen=True, kw_only=True):
     passes_shown: bool
     """True if it parses and passes the shown tests."""
     cases: tuple[CaseOutcome, ...]
-    """Its results on the cases that are fit (`Tried.fit`)."""
+    """Its results on the cases that are usable (`Tried.usable`)."""
     reasons: tuple[str, ...]
     """The reasons for these, empty for a case that passes; partly untrusted text."""
     digest: bytes
@@ -48,11 +48,11 @@ class TriedProgram(Struct, array_like=True, frozen=True, kw_only=True):
 class Tried(Struct, array_like=True, frozen=True, kw_only=True):
     function: str
     """The function that the tests call; empty if they call several, a class, or a program's standard input."""
-    fit: tuple[bool, ...]
+    usable: tuple[bool, ...]
     """True for each case of the form `assert f(literals) == value`, in the grammar of `tasks.assertions`, whose input
     differs from those of the shown tests. Inputs are equal if Python's `==` says so, as `3`, `+3` and `3.0` are."""
     inputs: tuple[int, ...]
-    """The input of each fit case as a number, the same for equal inputs."""
+    """The input of each usable case as a number, the same for equal inputs."""
     programs: tuple[TriedProgram, ...]
 
 

@@ -13,7 +13,7 @@ from codezero.verifier.write import CaseAnswer
 from codezero.workers import Death, Workers
 
 _NONE = CaseResults(inputs=(), reference=(), candidate=(), wrong=())
-"""The results of cases that bring down what reads them: none of them is fit."""
+"""The results of cases that bring down what reads them: none of them is usable."""
 
 
 @dataclass(frozen=True, slots=True)

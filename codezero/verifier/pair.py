@@ -78,8 +78,8 @@ class LearningSolver:
         if isinstance(tried, Death):
             return []
         (candidate,) = tried.programs
-        fit = [case for case, is_fit in zip(cases, tried.fit, strict=True) if is_fit]
-        results = zip(fit, candidate.cases, candidate.reasons, strict=True)
+        usable = [case for case, is_usable in zip(cases, tried.usable, strict=True) if is_usable]
+        results = zip(usable, candidate.cases, candidate.reasons, strict=True)
         return [(case, reason) for case, outcome, reason in results if outcome is CaseOutcome.FAIL]
 
 

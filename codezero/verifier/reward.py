@@ -25,7 +25,7 @@ HALF = 0.5
 """The share of the reward for valid cases; the rest is for the diagnosis."""
 
 Outcomes = Sequence[CaseOutcome]
-"""The results of a program on the fit cases of an answer, in their order."""
+"""The results of a program on the usable cases of an answer, in their order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class CaseResults:
     """The results of an answer's cases."""
 
     inputs: Sequence[int]
-    """The input of each fit case as a number, the same for inputs of equal values."""
+    """The input of each usable case as a number, the same for inputs of equal values."""
     reference: Outcomes
     candidate: Outcomes
     wrong: Sequence[Outcomes]

@@ -29,9 +29,9 @@ def try_cases(asked: Trial) -> Tried:
     names = requirements.functions.keys()
     known = [given for one in shown.statements for given in _inputs(one, names)]
     given = [_input(case, names) for case in asked.cases]
-    fit = tuple(one is not None and one not in known and _is_like(one, known) for one in given)
-    kept = [case for case, is_one in zip(asked.cases, fit, strict=True) if is_one]
-    kept_inputs = [one for one, is_one in zip(given, fit, strict=True) if is_one]
+    usable = tuple(one is not None and one not in known and _is_like(one, known) for one in given)
+    kept = [case for case, is_one in zip(asked.cases, usable, strict=True) if is_one]
+    kept_inputs = [one for one, is_one in zip(given, usable, strict=True) if is_one]
     written = TestSuite(setup=suite.setup, statements=tuple(kept))
     seed, count, seconds = asked.tests.encode(), asked.num_inputs, INPUTS_SHARE * asked.seconds
     inputs = asked_like(shown, names, seed=seed, count=count, seconds=seconds) if count else []
@@ -55,7 +55,7 @@ def try_cases(asked: Trial) -> Tried:
     (function,) = names if len(names) == 1 else ("",)
     return Tried(
         function="" if function == "Solution" else function,
-        fit=fit,
+        usable=usable,
         inputs=tuple(map(kept_inputs.index, kept_inputs)),  # that of the first equal one
         programs=tuple(found),
     )

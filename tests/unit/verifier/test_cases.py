@@ -72,7 +72,7 @@ def test_solutions_are_tried_on_the_cases_that_are_fit():
     cases = ("assert add(2, 2) == 4", "import os", "assert other(1) == 2", "assert add(0, 0) == 1")
     found = tried(RIGHT, WRONG, "def add(a, b): return undefined", cases=cases)
     assert found.function == "add"
-    assert found.fit == (True, False, False, True)
+    assert found.usable == (True, False, False, True)
     assert found.inputs == (0, 1)
     assert [one.cases for one in found.programs] == [(P, F), (F, F), (F, F)]
     assert [one.passes_shown for one in found.programs] == [True, False, False]
@@ -114,14 +114,14 @@ def test_a_solution_that_does_not_end_leaves_time_to_the_others():
     ],
 )
 def test_unfit_cases_are_tried_on_nobody(case):
-    assert tried(RIGHT, cases=(case,)).fit == (False,)
+    assert tried(RIGHT, cases=(case,)).usable == (False,)
 
 
 @pytest.mark.parametrize(
     "case", ["assert add(7, -2) == 5", "assert add(-7.5, 2) is None, 'why'", "assert add(1,) == 3.5"]
 )
 def test_cases_of_the_form_that_is_asked_for_are_fit(case):
-    assert tried(RIGHT, cases=(case,)).fit == (True,)
+    assert tried(RIGHT, cases=(case,)).usable == (True,)
 
 
 def test_cases_with_inputs_of_equal_value_have_the_same_number():
@@ -131,7 +131,7 @@ def test_cases_with_inputs_of_equal_value_have_the_same_number():
 
 @pytest.mark.parametrize("shown", ["assert {add(0, 0), add(7, 2)} == {0, 9}", "assert str(add(a=7, b=2)) == '9'"])
 def test_inputs_of_shown_tests_of_any_form_are_known(shown):
-    assert tried(RIGHT, cases=("assert add(7, 2) == 9",), shown=shown).fit == (False,)
+    assert tried(RIGHT, cases=("assert add(7, 2) == 9",), shown=shown).usable == (False,)
 
 
 @pytest.mark.parametrize(
