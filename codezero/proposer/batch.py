@@ -24,7 +24,7 @@ from codezero.proposer.checker import Checker
 from codezero.proposer.difficulty import Difficulty
 from codezero.proposer.feedback import FeedbackBook
 from codezero.proposer.jobs import UNCHECKED
-from codezero.proposer.learn import ProposalLearner, Sample
+from codezero.proposer.learn import ProposalLearner
 from codezero.proposer.write import Draft, Writer
 from codezero.proposer.written_tests import WrittenTests
 
@@ -73,10 +73,10 @@ def run_batch(number: int, stages: ProposerStages, size: int, patience_s: float)
         stages.solvers.publish(valid)
     with clock.stage("listen"):
         if stages.learner is not None:
-            judged_drafts = [
-                (draft, found) for draft, found in checked if draft.tokens is not None and found != UNCHECKED
-            ]
-            stages.learner.keep([_sample(draft, found) for draft, found in judged_drafts])
+            for draft, found in checked:
+                if draft.tokens is not None and found != UNCHECKED:
+                    proposal_id = found.proposal_id if isinstance(found, Proposal) else None
+                    stages.learner.keep(draft.level, draft.tokens, proposal_id)
         _listen(stages, [proposal.proposal_id for proposal in valid], patience_s)
         judged = stages.feedback.end_batch()
         stages.difficulty.observe(judged)
@@ -125,9 +125,3 @@ def _listen(stages: ProposerStages, published: Sequence[str], patience_s: float)
         if 2 * answered >= len(published) or left_s <= 0:
             return
         time.sleep(min(POLL_S, left_s))
-
-
-def _sample(draft: Draft, found: Proposal | str) -> Sample:
-    assert draft.tokens is not None
-    proposal_id = found.proposal_id if isinstance(found, Proposal) else None
-    return Sample(level=draft.level, tokens=draft.tokens, proposal_id=proposal_id)

@@ -1,7 +1,7 @@
 """Trains the writer of problems: drafts are kept until solvers have judged them, and then compared with each other.
 
-    Sample ─► kept with the policy version it was sampled by ─► JudgedProposal ─► reward ─► per level a group ─► Learner
-              rejected by the checks: rewarded at once
+    draft ─► kept with the policy version it was sampled by ─► JudgedProposal ─► reward ─► per level a group ─► Learner
+             rejected by the checks: rewarded at once
 
 The drafts of one level are one group of GRPO, although their prompts ask for different topics: the requests are of the
 same kind, and few drafts share a prompt. Each is trained on with its own prompt.
@@ -36,16 +36,6 @@ choice without a source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
-    """A draft as sampled by the policy in training."""
-
-    level: int
-    tokens: SampledTokens
-    proposal_id: str | None
-    """The id of the published proposal; None if the checks rejected the draft."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Lesson:
     """The result of a batch's learning."""
 
@@ -54,9 +44,12 @@ class Lesson:
     """The mean reward of the drafts trained on; None without any."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Kept:
-    sample: Sample
+    level: int
+    tokens: SampledTokens
+    proposal_id: str | None
+    """The id of the published proposal; None if the checks rejected the draft."""
     policy_version: int
     reward: float | None
     """The draft's reward; None until it is judged."""
@@ -81,14 +74,14 @@ class ProposalLearner:
         self._model_id = model_id
         self._kept: list[_Kept] = []
 
-    def keep(self, samples: Sequence[Sample]) -> None:
-        """Adds drafts that the present policy has just written. Drafts without tokens are left out."""
-        version = self._learner.policy_version
-        for sample in samples:
-            if sample.tokens.completion_ids:
-                reward = INVALID_REWARD if sample.proposal_id is None else None
-                self._kept.append(_Kept(sample, version, reward))
-        del self._kept[:-MAX_DRAFTS]
+    def keep(self, level: int, tokens: SampledTokens, proposal_id: str | None) -> None:
+        """Adds a draft that the present policy has just written, unless it is empty; `proposal_id` is None if the
+        checks rejected it."""
+        if not tokens.completion_ids:
+            return
+        version, reward = self._learner.policy_version, INVALID_REWARD if proposal_id is None else None
+        kept = _Kept(level=level, tokens=tokens, proposal_id=proposal_id, policy_version=version, reward=reward)
+        self._kept = [*self._kept, kept][-MAX_DRAFTS:]
 
     def learn(self, judged: Sequence[JudgedProposal]) -> Lesson:
         """Makes one update on all levels whose rewarded drafts differ in reward; the drafts of others are kept.
@@ -98,7 +91,7 @@ class ProposalLearner:
         """
         by_id = {proposal.proposal_id: proposal for proposal in judged}
         for draft in self._kept:
-            if draft.reward is None and (found := by_id.get(draft.sample.proposal_id or "")):
+            if draft.reward is None and (found := by_id.get(draft.proposal_id or "")):
                 # Where strong solvers always succeed and weak ones never do, it teaches none of them.
                 draft.reward = learnability(found.success) if found.differed else 0.0
         oldest = self._learner.policy_version - MAX_LAG
@@ -106,9 +99,9 @@ class ProposalLearner:
         rewarded: dict[int, list[tuple[_Kept, float]]] = {}
         for draft in self._kept:
             if draft.reward is not None:
-                rewarded.setdefault(draft.sample.level, []).append((draft, draft.reward))
+                rewarded.setdefault(draft.level, []).append((draft, draft.reward))
         taught = {level for level, members in rewarded.items() if len({reward for _, reward in members}) > 1}
-        self._kept = [draft for draft in self._kept if draft.reward is None or draft.sample.level not in taught]
+        self._kept = [draft for draft in self._kept if draft.reward is None or draft.level not in taught]
         groups = [self._group(level, rewarded[level]) for level in sorted(taught)]
         rewards = [reward for level in taught for _, reward in rewarded[level]]
         update = self._learner.step(groups)
@@ -125,7 +118,7 @@ class ProposalLearner:
     def _group(self, level: int, members: Sequence[tuple[_Kept, float]]) -> ScoredGroup:
         return ScoredGroup.of_tokens(
             Task(origin=TaskOrigin.PROPOSER, question=f"write a problem of level {level}", tests=""),
-            [draft.sample.tokens for draft, _ in members],
+            [draft.tokens for draft, _ in members],
             [Reward(total=reward, parts={"learnability": reward}) for _, reward in members],
             model_id=self._model_id,
             # The oldest version: if any draft is of an earlier policy, all ratios are against the sampled log-probs,
@@ -135,13 +128,12 @@ class ProposalLearner:
 
 
 def _saved(draft: _Kept) -> dict[str, Any]:
-    tokens = draft.sample.tokens
     return {
-        "level": draft.sample.level,
-        "id": draft.sample.proposal_id,
-        "prompt_ids": list(tokens.prompt_ids),
-        "completion_ids": list(tokens.completion_ids),
-        "logprobs": list(tokens.logprobs),
+        "level": draft.level,
+        "id": draft.proposal_id,
+        "prompt_ids": list(draft.tokens.prompt_ids),
+        "completion_ids": list(draft.tokens.completion_ids),
+        "logprobs": list(draft.tokens.logprobs),
         "policy_version": draft.policy_version,
         "reward": draft.reward,
     }
@@ -153,4 +145,10 @@ def _loaded(row: Mapping[str, Any]) -> _Kept:
         completion_ids=tuple(row["completion_ids"]),
         logprobs=tuple(row["logprobs"]),
     )
-    return _Kept(Sample(level=row["level"], tokens=tokens, proposal_id=row["id"]), row["policy_version"], row["reward"])
+    return _Kept(
+        level=row["level"],
+        tokens=tokens,
+        proposal_id=row["id"],
+        policy_version=row["policy_version"],
+        reward=row["reward"],
+    )

@@ -70,8 +70,8 @@ class Learner:
     def __init__(self):
         self.kept, self.judged = [], []
 
-    def keep(self, samples):
-        self.kept += samples
+    def keep(self, level, tokens, proposal_id):
+        self.kept.append(proposal_id)
 
     def learn(self, judged):
         self.judged += judged
@@ -159,7 +159,7 @@ def test_the_learner_gets_valid_and_rejected_drafts_and_the_judgements():
     learner = Learner()
     parts = stages(Writer(draft(), draft(readable=False)), Solvers(p_correct=(1.0, 0.0)), learner=learner)
     report, (proposal,) = run_batch(1, parts, 2, patience_s=60.0)
-    assert [sample.proposal_id for sample in learner.kept] == [proposal.proposal_id, None]
+    assert learner.kept == [proposal.proposal_id, None]
     assert [(one.proposal_id, one.success) for one in learner.judged] == [(proposal.proposal_id, 0.5)]
     assert (report.skipped, report.loss) == ("no scored groups", None)
 
@@ -171,7 +171,7 @@ def test_a_draft_whose_check_failed_by_no_fault_of_its_own_earns_nothing(monkeyp
     monkeypatch.setattr(parts.checker, "check", lambda one: UNCHECKED if one.answer else check(one))
     report, _ = run_batch(1, parts, 2, patience_s=0.0)
     assert report.rejected[UNCHECKED] == 1
-    assert [sample.proposal_id for sample in learner.kept] == [None]
+    assert learner.kept == [None]
 
 
 def test_what_a_test_writer_gives_is_published_and_learnt_from():
@@ -181,7 +181,7 @@ def test_what_a_test_writer_gives_is_published_and_learnt_from():
     (published,) = solvers.published
     assert tests.solutions == [""]
     assert (published.tests, valid) == ("assert add_one(7) == 8", [published])
-    assert [sample.proposal_id for sample in learner.kept] == [None, published.proposal_id]
+    assert learner.kept == [None, published.proposal_id]
     assert (report.num_valid, report.writer) == (1, WrittenTests.REPORT)
 
 

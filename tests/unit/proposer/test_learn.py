@@ -6,7 +6,7 @@ import torch
 from codezero.config import TrainConfig
 from codezero.llm.logprobs import CompletionScorer
 from codezero.proposer.feedback import JudgedProposal
-from codezero.proposer.learn import INVALID_REWARD, MAX_DRAFTS, MAX_LAG, ProposalLearner, Sample, learnability
+from codezero.proposer.learn import INVALID_REWARD, MAX_DRAFTS, MAX_LAG, ProposalLearner, learnability
 from codezero.reports import UpdateReport
 from codezero.train.batch import TextEncoder
 from codezero.train.learner import GrpoLearner
@@ -28,7 +28,12 @@ class RecordingLearner:
 def sample(proposal_id, level=2, prompt_ids=(1, 2, 3), completion_ids=(40, 41, 256), logprobs=None):
     logprobs = tuple(logprobs or (-1.0,) * len(completion_ids))
     tokens = SampledTokens(prompt_ids=prompt_ids, completion_ids=completion_ids, logprobs=logprobs)
-    return Sample(level=level, tokens=tokens, proposal_id=proposal_id)
+    return level, tokens, proposal_id
+
+
+def keep(pupil, samples):
+    for one in samples:
+        pupil.keep(*one)
 
 
 def judged(proposal_id, success, level=2, differed=True):
@@ -52,7 +57,9 @@ def test_a_problem_earns_most_where_solvers_succeed_half_the_time(success, expec
 
 def test_drafts_of_a_level_are_compared_whatever_their_prompts():
     pupil, learner = school()
-    pupil.keep([sample("a"), sample("b", prompt_ids=(9, 8)), sample(None), sample("c", level=3), sample(None, level=3)])
+    keep(
+        pupil, [sample("a"), sample("b", prompt_ids=(9, 8)), sample(None), sample("c", level=3), sample(None, level=3)]
+    )
     lesson = pupil.learn([judged("a", 0.5), judged("b", 1.0), judged("c", 0.25)])
     (groups,) = learner.steps
     assert rewards(groups) == [[1.0, 0.0, -0.5], [0.75, -0.5]]
@@ -63,26 +70,26 @@ def test_drafts_of_a_level_are_compared_whatever_their_prompts():
 
 def test_a_problem_that_some_always_solve_and_others_never_earns_nothing():
     pupil, learner = school()
-    pupil.keep([sample("a"), sample("b")])
+    keep(pupil, [sample("a"), sample("b")])
     pupil.learn([judged("a", 0.5), judged("b", 0.5, differed=False)])
     assert rewards(learner.steps[0]) == [[1.0, 0.0]]
 
 
 def test_drafts_wait_for_feedback_and_for_company_and_are_trained_on_once():
     pupil, learner = school()
-    pupil.keep([sample("a"), sample("b"), sample(None), sample(None)])
+    keep(pupil, [sample("a"), sample("b"), sample(None), sample(None)])
     assert pupil.learn([]).reward_mean is None
     pupil.learn([judged("a", 0.5)])
     pupil.learn([judged("a", 0.5)])
     pupil.learn([judged("b", 0.5)])  # alone: those it could be compared with are used up
-    pupil.keep([sample("c")])
+    keep(pupil, [sample("c")])
     pupil.learn([judged("c", 0.0), judged("unknown", 0.5)])
     assert [rewards(groups) for groups in learner.steps] == [[], [[1.0, -0.5, -0.5]], [], [], [[1.0, 0.0]]]
 
 
 def test_equal_rewards_teach_nothing():
     pupil, learner = school()
-    pupil.keep([sample("a"), sample("b"), sample(None, level=1), sample(None, level=1)])
+    keep(pupil, [sample("a"), sample("b"), sample(None, level=1), sample(None, level=1)])
     assert pupil.learn([judged("a", 0.25), judged("b", 0.75)]).reward_mean is None
     assert learner.steps == [[]]
 
@@ -90,16 +97,16 @@ def test_equal_rewards_teach_nothing():
 def test_a_group_is_as_old_as_its_oldest_draft():
     pupil, learner = school()
     learner.policy_version = 4
-    pupil.keep([sample("a")])
+    keep(pupil, [sample("a")])
     learner.policy_version = 6
-    pupil.keep([sample(None)])
+    keep(pupil, [sample(None)])
     pupil.learn([judged("a", 0.5)])
     assert learner.steps[0][0].group.policy_version == 4
 
 
 def test_drafts_of_a_policy_too_old_are_not_learned_from():
     pupil, learner = school()
-    pupil.keep([sample("a"), sample("b")])
+    keep(pupil, [sample("a"), sample("b")])
     learner.policy_version = MAX_LAG
     pupil.learn([judged("a", 0.5)])
     learner.policy_version = MAX_LAG + 1
@@ -109,17 +116,17 @@ def test_drafts_of_a_policy_too_old_are_not_learned_from():
 
 def test_memory_is_bounded_and_a_draft_without_a_token_is_left_out():
     pupil, _ = school()
-    pupil.keep([sample(None, completion_ids=())])
+    keep(pupil, [sample(None, completion_ids=())])
     assert pupil.state_dict() == {"drafts": []}
     for i in range(3):
-        pupil.keep([sample(f"{i} {j}") for j in range(100)])
+        keep(pupil, [sample(f"{i} {j}") for j in range(100)])
     drafts = pupil.state_dict()["drafts"]
     assert (len(drafts), drafts[0]["id"], drafts[-1]["id"]) == (MAX_DRAFTS, "0 44", "2 99")
 
 
 def test_waiting_drafts_survive_a_restart():
     first, _ = school()
-    first.keep([sample("a", logprobs=(-0.5, -0.25, 0.0)), sample("b"), sample(None, level=1), sample("c", level=1)])
+    keep(first, [sample("a", logprobs=(-0.5, -0.25, 0.0)), sample("b"), sample(None, level=1), sample("c", level=1)])
     first.learn([judged("b", 0.25)])
     second, learner = school()
     second.load_state_dict(json.loads(json.dumps(first.state_dict())))
@@ -174,7 +181,7 @@ def test_the_problem_that_teaches_becomes_likelier_and_the_rejected_one_less(num
     before = {draft: sum(logprobs(model, draft)) for draft in PROMPTS}
     pupil, learner = school(grpo(model, num_iterations=num_iterations))
     for batch in range(4):
-        pupil.keep([drafted(model, GOOD, f"good {batch}"), drafted(model, INVALID, None)])
+        keep(pupil, [drafted(model, GOOD, f"good {batch}"), drafted(model, INVALID, None)])
         lesson = pupil.learn([judged(f"good {batch}", 0.5)])
         assert lesson.update.skipped is None
     assert learner.policy_version == 4
@@ -185,10 +192,10 @@ def test_the_problem_that_teaches_becomes_likelier_and_the_rejected_one_less(num
 def test_feedback_that_comes_versions_later_still_teaches_by_the_old_log_probs():
     model = tiny_model()
     pupil, learner = school(grpo(model))
-    pupil.keep([drafted(model, GOOD, "good"), drafted(model, BORING, "boring")])
+    keep(pupil, [drafted(model, GOOD, "good"), drafted(model, BORING, "boring")])
     for batch in range(2):  # other levels move on in the meantime
         other = [drafted(model, GOOD, f"{batch}"), drafted(model, INVALID, None)]
-        pupil.keep([Sample(level=5, tokens=s.tokens, proposal_id=s.proposal_id) for s in other])
+        keep(pupil, [(5, *rest) for _, *rest in other])
         pupil.learn([judged(f"{batch}", 0.5, level=5)])
     before = {draft: sum(logprobs(model, draft)) for draft in PROMPTS}
     lesson = pupil.learn([judged("good", 0.5), judged("boring", 1.0)])
@@ -200,7 +207,7 @@ def test_feedback_that_comes_versions_later_still_teaches_by_the_old_log_probs()
 
 def test_nothing_to_learn_from_is_a_skipped_update():
     pupil, learner = school(grpo(tiny_model()))
-    pupil.keep([sample(None), sample(None)])
+    keep(pupil, [sample(None), sample(None)])
     lesson = pupil.learn([])
     assert lesson.update.skipped is not None
     assert (lesson.reward_mean, learner.policy_version) == (None, 0)
