@@ -131,3 +131,20 @@ def scored(rollouts, rewards, external: bool = False, programs: bytes = b"", **k
         external=external,
         programs=programs,
     )
+
+
+def assert_identical(found, wanted, path="state"):
+    """Compares states of plain values and tensors, with their types; `path` is where they are, for the message."""
+    assert type(found) is type(wanted), path
+    if isinstance(wanted, torch.Tensor):
+        assert torch.equal(found, wanted), path
+    elif isinstance(wanted, dict):
+        assert found.keys() == wanted.keys(), path
+        for key in wanted:
+            assert_identical(found[key], wanted[key], f"{path}.{key}")
+    elif isinstance(wanted, list | tuple):
+        assert len(found) == len(wanted), path
+        for i, (a, b) in enumerate(zip(found, wanted, strict=True)):
+            assert_identical(a, b, f"{path}[{i}]")
+    else:
+        assert found == wanted, path

@@ -27,3 +27,8 @@ def lines(file):
 def reports(folder):
     """Those of the rounds that a node in the folder has played."""
     return lines(folder / "logs" / "rounds.jsonl")
+
+
+def without_times(reports):
+    """Reports without what differs between equal runs."""
+    return [{**one, "seconds": None, "finished_at_s": None} for one in reports]

@@ -10,13 +10,12 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-import torch
 
 from codezero.cli import main
 from codezero.train.checkpoint import CheckpointStore
 from codezero.views.runs import find_runs
 from tests import tiny_node
-from tests.builders import save_tiny
+from tests.builders import assert_identical, save_tiny
 from tests.tiny_node import reports
 
 ROOT = Path(__file__).parent.parent.parent
@@ -197,22 +196,6 @@ def saved_state(folder):
     node = dict(found.node)
     report = {k: v for k, v in node.pop("report").items() if k not in CLOCKS}
     return {"round": found.round, "learner": found.learner, "node": node, "report": report}
-
-
-def assert_identical(found, wanted, path="state"):
-    assert type(found) is type(wanted), path
-    if isinstance(wanted, torch.Tensor):
-        assert torch.equal(found, wanted), path
-    elif isinstance(wanted, dict):
-        assert found.keys() == wanted.keys(), path
-        for key in wanted:
-            assert_identical(found[key], wanted[key], f"{path}.{key}")
-    elif isinstance(wanted, list | tuple):
-        assert len(found) == len(wanted), path
-        for i, (a, b) in enumerate(zip(found, wanted, strict=True)):
-            assert_identical(a, b, f"{path}[{i}]")
-    else:
-        assert found == wanted, path
 
 
 @pytest.mark.slow

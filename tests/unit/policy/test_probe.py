@@ -2,12 +2,10 @@
 
 import dataclasses
 import io
-import json
 from contextlib import ExitStack, nullcontext
 from itertools import cycle
 
 import pytest
-import torch
 
 from codezero.build import begin
 from codezero.config.load import load_config
@@ -24,8 +22,9 @@ from codezero.runtime.console import Console
 from codezero.tasks.held_out import load_held_out
 from codezero.train.checkpoint import CheckpointStore
 from codezero.views.runs import SOLVER
-from tests.builders import group, rollout, save_tiny, task
+from tests.builders import assert_identical, group, rollout, save_tiny, task
 from tests.strangers import Reader
+from tests.tiny_node import lines
 from tests.unit.observe.test_probes import passes
 
 RIGHT, WRONG, OPEN = (
@@ -81,21 +80,17 @@ def node(tmp_path):
     return Measured(tmp_path)
 
 
-def lines(folder):
-    return [json.loads(line) for line in (folder / "probe.jsonl").read_text().splitlines()]
-
-
 def test_the_start_is_measured_whole_before_the_first_round(node, tmp_path):
     node.answers = {("problem 3", 0.0): RIGHT, ("problem 3", 1.0): RIGHT, ("problem 4", 1.0): RIGHT}
     told = node.take_all_due(0)
-    assert [len(line["right"]) for line in lines(tmp_path)] == [4, 4, 2]
+    assert [len(line["right"]) for line in lines(tmp_path / "probe.jsonl")] == [4, 4, 2]
     assert node.asked[:3] == [  # never more solutions at once than the memory plan counts with
         (1, 0.0, ["problem 0", "problem 1", "problem 2", "problem 3"]),
         (START_SAMPLES, 1.0, ["problem 0"]),
         (START_SAMPLES, 1.0, ["problem 1"]),
     ]
-    assert lines(tmp_path)[0]["right"] == {"p0": 0, "p1": 0, "p2": 0, "p3": START_SAMPLES}
-    assert lines(tmp_path)[0]["greedy"] == {"p0": False, "p1": False, "p2": False, "p3": True}
+    assert lines(tmp_path / "probe.jsonl")[0]["right"] == {"p0": 0, "p1": 0, "p2": 0, "p3": START_SAMPLES}
+    assert lines(tmp_path / "probe.jsonl")[0]["greedy"] == {"p0": False, "p1": False, "p2": False, "p3": True}
     assert (told.direction, told.passes[0].sampled, told.passes[0].greedy) == (Direction.UNKNOWN, 0.2, 0.1)
     assert told.text == ("Too early to tell: 20.0 % right at the start (greedy 10.0 %), 0 of 10 problems tried again.")
 
@@ -106,7 +101,7 @@ def test_a_slow_machine_begins_its_rounds_and_measures_the_rest_of_the_start_bet
     assert node.now_s == 5.0  # another probe would take as long again
     node.now_s = 25.0  # a tenth of it is the share, besides what the start may take
     node.take_all_due(3)
-    assert [line["round"] for line in lines(tmp_path)] == [0, 3, 3]
+    assert [line["round"] for line in lines(tmp_path / "probe.jsonl")] == [0, 3, 3]
     assert node.asked[-1] == (SAMPLES, 1.0, ["problem 8", "problem 9"])
 
 
@@ -124,17 +119,17 @@ def test_later_probes_take_their_share_of_the_time_and_no_more(node, tmp_path):
     for number in range(1, 400):
         node.now_s += 1
         node.take_all_due(number)
-        spent = sum(line["seconds"] for line in lines(tmp_path)[3:])
+        spent = sum(line["seconds"] for line in lines(tmp_path / "probe.jsonl")[3:])
         assert spent <= 0.1 * (node.now_s - 13) + 1  # the last of a pass has fewer problems, and takes longer for each
     assert spent > 0.09 * (node.now_s - 13)
-    assert 13 + spent == lines(tmp_path)[-1]["spent_s"]
+    assert 13 + spent == lines(tmp_path / "probe.jsonl")[-1]["spent_s"]
 
 
 def test_a_long_first_pass_does_not_put_off_the_second(node, tmp_path):
     node.take_all_due(0)
     node.now_s = 13 + 60.0  # a tenth of what came after it is enough for a probe, a tenth of all is long spent
     node.take_all_due(5)
-    assert [line["round"] for line in lines(tmp_path)] == [0, 0, 0, 5]
+    assert [line["round"] for line in lines(tmp_path / "probe.jsonl")] == [0, 0, 0, 5]
 
 
 def test_a_stopped_node_goes_on_within_a_pass_and_remembers_its_time(node, tmp_path):
@@ -145,17 +140,17 @@ def test_a_stopped_node_goes_on_within_a_pass_and_remembers_its_time(node, tmp_p
     assert not again.probe.is_due  # since the first pass 3 of 63 seconds are spent
     again.now_s = 30.0
     again.take_all_due(8)
-    assert [line["round"] for line in lines(tmp_path)] == [0, 0, 0, 7, 8, 8]
-    assert list(lines(tmp_path)[4]["right"]) == ["p4", "p5", "p6", "p7"]
+    assert [line["round"] for line in lines(tmp_path / "probe.jsonl")] == [0, 0, 0, 7, 8, 8]
+    assert list(lines(tmp_path / "probe.jsonl")[4]["right"]) == ["p4", "p5", "p6", "p7"]
 
 
 def test_what_was_measured_of_rounds_that_are_played_again_is_forgotten(node, tmp_path):
     node.take_all_due(0)
     node.now_s = 1000.0
     node.take_all_due(7)
-    assert lines(tmp_path)[-1]["round"] == 7
+    assert lines(tmp_path / "probe.jsonl")[-1]["round"] == 7
     Measured(tmp_path, after=6)
-    assert {line["round"] for line in lines(tmp_path)} == {0}
+    assert {line["round"] for line in lines(tmp_path / "probe.jsonl")} == {0}
 
 
 def test_a_kill_before_the_first_round_loses_one_probe_at_most(node, tmp_path):
@@ -164,7 +159,7 @@ def test_a_kill_before_the_first_round_loses_one_probe_at_most(node, tmp_path):
         file.write('{"round": 0, "pol')
     again = Measured(tmp_path)
     again.take_all_due(0)
-    assert [next(iter(line["right"])) for line in lines(tmp_path)] == ["p0", "p4", "p8"]
+    assert [next(iter(line["right"])) for line in lines(tmp_path / "probe.jsonl")] == ["p0", "p4", "p8"]
     assert not (tmp_path / "probe.1.jsonl").exists()  # nothing would be lost
 
 
@@ -173,7 +168,7 @@ def test_another_life_begins_with_the_start_alone_and_leaves_the_curve_of_the_la
     node.now_s = 1000.0
     node.take_all_due(7)
     again = Measured(tmp_path)
-    assert {line["round"] for line in lines(tmp_path)} == {0}
+    assert {line["round"] for line in lines(tmp_path / "probe.jsonl")} == {0}
     assert again.probe.reports[-1].round == 0
     assert '"round": 7' in (tmp_path / "probe.1.jsonl").read_text()
 
@@ -190,7 +185,7 @@ def test_a_start_that_was_measured_in_another_way_does_not_count(node, tmp_path)
 def test_what_nobody_can_tell_counts_as_wrong_and_is_counted(node, tmp_path):
     node.answers = {("problem 0", 1.0): OPEN, ("problem 1", 0.0): "no code", ("problem 2", 0.0): None}
     node.probe.take(0, 0)
-    (line,) = lines(tmp_path)
+    (line,) = lines(tmp_path / "probe.jsonl")
     assert (line["unknown"], sum(line["right"].values()), sum(line["greedy"].values())) == (START_SAMPLES, 0, 0)
 
 
@@ -233,16 +228,6 @@ def test_a_kill_between_the_best_pass_and_the_next_checkpoint_does_not_lose_it(t
     assert kept == [1, 2, 2]  # the pass after round 2 has its checkpoint then
 
 
-def same(one, other):
-    if isinstance(one, torch.Tensor):
-        return torch.equal(one, other)
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
-    if isinstance(one, list | tuple):
-        return len(one) == len(other) and all(map(same, one, other))
-    return one == other
-
-
 def test_a_node_that_measures_itself_learns_bit_for_bit_what_it_would_learn_otherwise(tmp_path, monkeypatch):
     turns = cycle([True, True, False])
     monkeypatch.setattr(Probe, "is_due", property(lambda self: next(turns)))  # one probe before each round
@@ -250,9 +235,9 @@ def test_a_node_that_measures_itself_learns_bit_for_bit_what_it_would_learn_othe
     model = save_tiny(tmp_path / "model")
     with_probes = played(tmp_path / "a", model, "probe.share=0.05")
     without = played(tmp_path / "b", model, "probe.share=0")
-    assert [line["round"] for line in lines(tmp_path / "a" / "logs")] == [0, 1, 2]
+    assert [line["round"] for line in lines(tmp_path / "a" / "logs" / "probe.jsonl")] == [0, 1, 2]
     assert not (tmp_path / "b" / "logs" / "probe.jsonl").exists()
     assert with_probes.round == without.round == 3
-    assert same(with_probes.learner, without.learner)
+    assert_identical(with_probes.learner, without.learner)
     for part in ("tasks", "solver", "torch_rng"):
-        assert same(with_probes.node[part], without.node[part])
+        assert_identical(with_probes.node[part], without.node[part])

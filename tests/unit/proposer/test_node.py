@@ -15,6 +15,7 @@ from codezero.proposer.node import run_proposer
 from codezero.runtime.console import Console
 from codezero.train.checkpoint import CheckpointStore
 from tests.builders import save_tiny
+from tests.tiny_node import lines
 from tests.unit.evaluate.loopback import reply, serve
 
 pytestmark = pytest.mark.usefixtures("restored_process")  # a proposer node sets up its own
@@ -41,10 +42,6 @@ def propose(tmp_path, server, batches, *settings):
             *(f"state_dir={tmp_path / 'state'}", f"tracking.log_dir={tmp_path / 'logs'}", *settings),
         ]
     )
-
-
-def lines(file):
-    return [json.loads(line) for line in file.read_text().splitlines()]
 
 
 def test_batches_go_to_a_file_without_any_network(tmp_path, capsys):

@@ -22,6 +22,7 @@ from codezero.verifier import build, exercises, node, write
 from codezero.verifier.trained import begun_in, writer_in
 from codezero.verifier.write import write_cases
 from tests.builders import save_tiny
+from tests.tiny_node import lines, without_times
 
 pytestmark = pytest.mark.usefixtures("restored_process")  # a node sets up its own
 
@@ -116,16 +117,12 @@ def verify(folder, settings, batches):
     return main(["verify", "--batches", str(batches), *settings, *where])
 
 
-def lines(folder):
-    return [json.loads(line) for line in (folder / "logs" / "cases.jsonl").read_text().splitlines()]
+def case_reports(folder):
+    return lines(folder / "logs" / "cases.jsonl")
 
 
 def kept(folder):
     return CheckpointStore(folder / "state" / "verifier" / "checkpoints").load_latest()
-
-
-def without_times(reports):
-    return [{**one, "seconds": None, "finished_at_s": None} for one in reports]
 
 
 def test_a_proposer_can_follow_it_from_before_its_first_batch(tmp_path, settings, model, monkeypatch):
@@ -143,7 +140,7 @@ def test_a_proposer_can_follow_it_from_before_its_first_batch(tmp_path, settings
 @pytest.mark.slow
 def test_it_learns_from_its_answers_and_reports_them_beside_the_base_rate(tmp_path, settings, scripted, capsys):
     assert verify(tmp_path, settings, 2) == 0
-    for number, report in enumerate(lines(tmp_path), 1):
+    for number, report in zip((1, 2), case_reports(tmp_path), strict=True):
         right = report["candidates_right"]
         assert (report["batch"], report["num_groups"], report["num_answers"], report["num_masked"]) == (number, 2, 6, 0)
         assert (report["valid"], report["right"]) == (pytest.approx(1 / 3), pytest.approx(1 / 3))
@@ -166,7 +163,7 @@ def test_a_restarted_test_writer_goes_on_as_if_it_had_never_stopped(tmp_path, se
     verify(whole, settings, 3)
     verify(parts, settings, 1)
     verify(parts, settings, 2)
-    assert without_times(lines(parts)) == without_times(lines(whole))
+    assert without_times(case_reports(parts)) == without_times(case_reports(whole)) != []
     one, other = kept(whole), kept(parts)
     assert one.round == other.round == 3
     assert all(torch.equal(weight, other.learner["weights"][name]) for name, weight in one.learner["weights"].items())
@@ -189,8 +186,8 @@ def test_a_solver_learns_beside_it_with_adapters_of_its_own_and_both_go_on(
     assert f"codezero eval --dataset mbpp --checkpoint {whole / 'state' / 'verifier'}" in shown
     verify(parts, settings, 1)
     verify(parts, settings, 1)
-    assert without_times(lines(parts)) == without_times(lines(whole))
-    report = lines(whole)[-1]
+    assert without_times(case_reports(parts)) == without_times(case_reports(whole))
+    report = case_reports(whole)[-1]
     assert (report["solver"]["num_attempts"], report["solver"]["policy_version"]) == (4, 2)
     assert report["solver"]["num_second"] == 4
     assert 8 <= report["solver"]["num_tokens"] <= 8 * 8
@@ -241,7 +238,7 @@ def test_a_report_that_a_kill_lost_is_written_at_the_next_start(tmp_path, settin
     path = tmp_path / "logs" / "cases.jsonl"
     path.write_text(path.read_text().splitlines(keepends=True)[0] + '{"batch": 2, "num_')
     verify(tmp_path, settings, 1)
-    assert [report["batch"] for report in lines(tmp_path)] == [1, 2, 3]
+    assert [report["batch"] for report in case_reports(tmp_path)] == [1, 2, 3]
 
 
 def test_candidates_are_those_of_the_untrained_model_whatever_has_been_learnt(tmp_path, settings):
@@ -281,7 +278,7 @@ def test_another_model_or_rank_for_the_same_folder_is_refused(tmp_path, settings
 def test_a_model_whose_context_is_too_short_for_the_prompt_learns_nothing_and_goes_on(tmp_path, settings, scripted):
     short = save_tiny(tmp_path / "short", max_position_embeddings=512)
     assert verify(tmp_path, [*settings, f"model.name={short}"], 1) == 0
-    (report,) = lines(tmp_path)
+    (report,) = case_reports(tmp_path)
     assert (report["num_groups"], report["dropped"]) == (0, {"prompt_too_long": 2})
     assert (report["skipped"], report["valid"]) == ("no scored groups", None)
 

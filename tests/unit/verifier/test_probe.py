@@ -19,11 +19,12 @@ from codezero.policy.probe import Probe
 from codezero.train.checkpoint import CheckpointStore
 from codezero.train.method import SOLVER
 from codezero.verifier import build, write
-from tests.builders import save_tiny
+from tests.builders import assert_identical, save_tiny
 from tests.strangers import Reader
+from tests.tiny_node import lines
 from tests.unit.observe.test_probes import passes
-from tests.unit.policy.test_probe import PROBLEMS, same
-from tests.unit.verifier.test_node import ROWS, SilentConsole, kept, let_a_pair_learn, lines, verify
+from tests.unit.policy.test_probe import PROBLEMS
+from tests.unit.verifier.test_node import ROWS, SilentConsole, case_reports, kept, let_a_pair_learn, verify
 
 pytestmark = pytest.mark.usefixtures("restored_process")
 
@@ -40,7 +41,7 @@ def settings(tmp_path):
 
 
 def probes(folder):
-    return [json.loads(line) for line in (folder / "logs" / "verifier_probe.jsonl").read_text().splitlines()]
+    return lines(folder / "logs" / "verifier_probe.jsonl")
 
 
 def due(monkeypatch, *turns):
@@ -106,7 +107,7 @@ def test_a_pair_learns_the_same_with_probes_and_whenever_it_was_stopped(tmp_path
     ]
     assert not (whole / "logs" / "probe.jsonl").exists()
     assert [one["policy_version"] for one in probes(whole)] == [0, 1]
-    assert lines(whole)[-1]["solver"]["policy_version"] == 2
+    assert case_reports(whole)[-1]["solver"]["policy_version"] == 2
     assert not (without / "logs" / "verifier_probe.jsonl").exists()
 
     calls = count(1)
@@ -125,9 +126,9 @@ def test_a_pair_learns_the_same_with_probes_and_whenever_it_was_stopped(tmp_path
     assert [list(one["right"]) for one in probes(parts)] == [list(one["right"]) for one in probes(whole)]
     for other in (parts, without):
         assert kept(other).round == kept(whole).round == 2
-        assert same(kept(other).learner, kept(whole).learner)
+        assert_identical(kept(other).learner, kept(whole).learner)
         for part in ("tasks", "solver", "writer"):
-            assert same(kept(other).node[part], kept(whole).node[part])
+            assert_identical(kept(other).node[part], kept(whole).node[part])
 
 
 @pytest.mark.slow
