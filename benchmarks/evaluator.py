@@ -21,11 +21,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import psutil
-
 from benchmarks.attacks import ATTACKS, Attack
 from benchmarks.harness import command_line
-from benchmarks.measure import machine
+from benchmarks.measure import machine, own_s
 from benchmarks.quality import auc, best_accuracy, calibration_error, interval, judged_of, ranking_accuracy
 from benchmarks.splits import Split, check
 from codezero.config import EvaluatorConfig, NodeConfig, VerdictMode
@@ -92,18 +90,11 @@ def verdicts_of(evaluator: FrozenEvaluator, samples: Sequence[Sample]) -> tuple[
         )
         for rows in by_group.values()
     ]
-    cpu = spent_s()
+    cpu = own_s()
     found: dict[int, Verdict] = {}
     for rows, scored in zip(by_group.values(), evaluator.score_groups((one, False) for one in groups), strict=True):
         found.update(zip(rows, scored.verdicts, strict=True))
-    return [found[i] for i in range(len(samples))], spent_s() - cpu
-
-
-def spent_s() -> float:
-    """Processor seconds of this process and its workers, those that have ended included."""
-    own = psutil.Process()
-    of_workers = (child.cpu_times() for child in own.children())
-    return sum(own.cpu_times()[:4]) + sum(times.user + times.system for times in of_workers)
+    return [found[i] for i in range(len(samples))], own_s() - cpu
 
 
 def row(name: str, verdicts: Sequence[Verdict], samples: Sequence[Sample], cpu_s: float) -> str:
