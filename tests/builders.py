@@ -117,6 +117,12 @@ def group(
     )
 
 
+def written(codes, of: Task, policy_version: int = 0) -> RolloutGroup:
+    """The group of a solver that answers a task with these programs."""
+    rollouts = [rollout(text=f"```python\n{code}\n```") for code in codes]
+    return group(rollouts, of, peer_id="self", policy_version=policy_version)
+
+
 def scored(rollouts, rewards, external: bool = False, programs: bytes = b"", **kwargs) -> ScoredGroup:
     """A scored group with one total reward per rollout, None for a masked one that the judge finds rather right."""
     return ScoredGroup(

@@ -4,11 +4,10 @@ import pytest
 
 from codezero.loop import StageClock
 from codezero.proposer.written_tests import WrittenTests
-from codezero.types import FinishReason, Rollout, RolloutGroup
 from codezero.verifier.jobs import TRY_CASES
 from codezero.verifier.write import CaseAnswer
 from codezero.workers import Cause, Death
-from tests.builders import proposal
+from tests.builders import proposal, written
 
 SOLUTION = "def f(x): return x + 1"
 ABSOLUTE = "def f(x): return abs(x) + 1"
@@ -32,18 +31,13 @@ class Context:
 
 
 class Solver:
-    def __init__(self, used, texts):
-        self.used, self.texts = used, texts
+    def __init__(self, used, codes):
+        self.used, self.codes = used, codes
 
     def solve(self, tasks, policy_version):
         assert self.used[-1] == "solver"
         self.asked = [task.question for task in tasks]
-        rollouts = tuple(Rollout(text=text, finish=FinishReason.STOP) for text in self.texts)
-        return tuple(
-            RolloutGroup(peer_id="self", model_id="m", policy_version=0, task=task, rollouts=rollouts)
-            for task in tasks
-            if rollouts
-        )
+        return tuple(written(self.codes, task) for task in tasks if self.codes)
 
 
 class Writer:
@@ -56,13 +50,9 @@ class Writer:
         return [[CaseAnswer(cases=self.answers.pop(0) if self.answers else ())] for _ in subjects]
 
 
-def code(source):
-    return f"```python\n{source}\n```"
-
-
 def made(workers, attempts=(), answers=(), batch=5):
     used = []
-    solver, writer = Solver(used, [code(one) for one in attempts]), Writer(used, answers)
+    solver, writer = Solver(used, attempts), Writer(used, answers)
     contexts = {f"{name}_weights": Context(name, used) for name in ("solver", "writer")}
     tests = WrittenTests(solver, writer, workers, **contexts, follow=lambda: batch, progress=lambda *_: None)
     return tests, solver, writer

@@ -7,10 +7,11 @@ from codezero.evaluate.reading import AttemptReader
 from codezero.prompts import solver as prompt
 from codezero.tasks.sources import ListSource
 from codezero.tasks.withheld import Problem, Withheld
-from codezero.types import FinishReason, Rollout, RolloutGroup, Task, TaskOrigin
+from codezero.types import Task, TaskOrigin
 from codezero.verifier.exercises import CandidateSolver, Exercise, Problems, ReferenceProblem
 from codezero.verifier.judging import judge_answers
 from codezero.workers import Cause, Death
+from tests.builders import written
 from tests.unit.tasks.builders import mixture_of
 
 ADD = "assert add(1, 2) == 3\nassert add(5, 5) == 10\nassert add(0, 4) == 4"
@@ -34,11 +35,7 @@ class Scripted:
         self.codes = codes
 
     def solve(self, tasks, policy_version):
-        rollouts = tuple(Rollout(text=f"```python\n{code}\n```", finish=FinishReason.STOP) for code in self.codes)
-        return tuple(
-            RolloutGroup(peer_id="self", model_id="m", policy_version=policy_version, task=one, rollouts=rollouts)
-            for one in tasks
-        )
+        return tuple(written(self.codes, one, policy_version) for one in tasks)
 
     def take_skipped(self):
         return {}

@@ -17,11 +17,10 @@ from codezero.errors import ConfigError, StateError
 from codezero.harness import best, policy
 from codezero.llm.sample import sample_groups
 from codezero.train.checkpoint import CheckpointStore
-from codezero.types import FinishReason, Rollout, RolloutGroup
 from codezero.verifier import build, exercises, node, write
 from codezero.verifier.trained import begun_in, writer_in
 from codezero.verifier.write import write_cases
-from tests.builders import save_tiny
+from tests.builders import save_tiny, written
 from tests.tiny_node import lines, without_times
 
 pytestmark = pytest.mark.usefixtures("restored_process")  # a node sets up its own
@@ -66,19 +65,10 @@ class ScriptedSolver:
     """A solver that writes a right solution and a wrong one."""
 
     def solve(self, tasks, policy_version):
-        return tuple(
-            RolloutGroup(
-                peer_id="self",
-                model_id="m",
-                policy_version=policy_version,
-                task=task,
-                rollouts=tuple(
-                    Rollout(text=f"```python\ndef f(x):\n    return x + {plus}\n```", finish=FinishReason.STOP)
-                    for plus in (number_of(task.question), 9)
-                ),
-            )
-            for task in tasks
-        )
+        def code(plus):
+            return f"def f(x):\n    return x + {plus}"
+
+        return tuple(written([code(number_of(one.question)), code(9)], one, policy_version) for one in tasks)
 
     def take_skipped(self):
         return {}
