@@ -244,10 +244,12 @@ test("settings may come from a file", async () => {
 
 test("the errors and functions known here are those of the contracts", async () => {
   const source = await readFile(join(ROOT, "lib", "contracts.ts"), "utf8");
+  const entries = [];
   for (const name of ["SwarmCoordinator", "PredictionMarket"]) {
     const { abi } = JSON.parse(await readFile(join(ROOT, "..", "codezero", "ledger", "artifacts", `${name}.json`), "utf8"));
-    for (const entry of abi.filter(({ type }) => type === "error")) {
-      assert.ok(source.includes(`"error ${entry.name}(`), entry.name);
-    }
+    entries.push(...abi.map((entry) => `${entry.type} ${entry.name}`));
   }
+  const known = [...source.matchAll(/"((?:error|function) \w+)\(/g)].map(([, entry]) => entry);
+  assert.ok(known.includes("error WinnerAlreadyVoted") && known.includes("function guessAnswer"));
+  for (const entry of known) assert.ok(entries.includes(entry), entry);
 });
