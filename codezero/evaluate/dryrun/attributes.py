@@ -291,7 +291,10 @@ def _refuse_frozen(value: Instance, text: str) -> None:
 
 
 def _refuse_change(value: Any, name: str) -> None:
-    is_builtin = type(value).__module__ == "builtins" and not isinstance(value, BaseException)
-    if is_builtin or (type(value) is Fraction and name in FIELDS[Fraction]):
+    if type(value) is Fraction and name in FIELDS[Fraction]:
+        raise AttributeError(f"property '{name}' of 'Fraction' object has no setter")
+    if name in FIELDS.get(type(value), ()):
+        raise Unsupported(f"setting the attribute {name} of a {type_name(value)}")
+    if type(value).__module__ == "builtins" and not isinstance(value, BaseException):
         raise AttributeError(f"'{type_name(value)}' object has no attribute '{name}'")
     raise Unsupported(f"setting an attribute of a {type_name(value)}")

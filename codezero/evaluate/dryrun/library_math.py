@@ -185,17 +185,18 @@ OPERATOR: dict[str, Any] = {
 }
 
 
-def _of_data(name: str) -> Builtin:
+def _of_data(name: str, *, squares: bool) -> Builtin:
+    """Returns the host's function of that name, charged; `squares` is True if it squares numbers."""
     function = getattr(statistics, name)
 
     def call(items: Any, /) -> Any:
         found = to_list(items)
         if not {int, float, bool}.issuperset(map(type, found)):
             raise Unsupported("statistics of anything but numbers")
-        if any(type(number) is int and not -SMALL < number < SMALL for number in found):
+        if squares and any(type(number) is int and not -SMALL < number < SMALL for number in found):
             raise Unsupported("statistics of long integers")
         sort_cost(found)
-        meter.work(len(found) << 6)
+        meter.work(sum(64 + (number.bit_length() if type(number) is int else 0) for number in found))
         return function(found)
 
     return Builtin(name, call)
@@ -215,7 +216,8 @@ def _multimode(items: Any, /) -> list[Any]:
 
 
 STATISTICS: dict[str, Any] = {
-    **{name: _of_data(name) for name in ("fmean", "mean", "median", "pstdev", "pvariance", "stdev", "variance")},
+    **{name: _of_data(name, squares=False) for name in ("fmean", "mean", "median")},
+    **{name: _of_data(name, squares=True) for name in ("pstdev", "pvariance", "stdev", "variance")},
     "mode": Builtin("mode", _mode),
     "multimode": Builtin("multimode", _multimode),
 }

@@ -60,7 +60,7 @@ def _own_words() -> re.Pattern[str]:
     for kind in types:
         types.extend(kind.__subclasses__())
     names = "|".join(kind.__name__ for kind in types)
-    return re.compile(rf"'(?:iterator|{names})'|\(\) (?:takes|missing|got) ")
+    return re.compile(rf"(?:'|\"|\bnot )(?:Decimal|iterator|{names})\b|\(\) (?:takes|missing|got) ")
 
 
 def repr_of(value: Any) -> str:

@@ -243,6 +243,13 @@ class Union(Type, Hidden):
         meter.allocate((len(first) + len(second)) << 3)
         self.parts: tuple[Any, ...] = (*first, *second)
 
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        raise Unsupported("a comparison of unions")
+
+    __hash__ = None  # type: ignore[assignment]
+
 
 GENERIC = Annotation()
 """`typing.Generic`, a base class without effect."""

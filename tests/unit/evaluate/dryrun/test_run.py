@@ -187,6 +187,8 @@ def test_the_text_of_a_flag_is_unknown(text):
         "from enum import Enum\nclass C(Enum):\n    A = 2\nC.A.x = 1\nreturn C.A.x",
         "from enum import Enum\nclass C(Enum):\n    A = 2\ndel C.A._value_\nreturn 1",
         "from abc import ABC\nclass A(ABC): pass\nclass B: pass\nA.register(B)\nreturn isinstance(B(), A) + 0",
+        "return (int | str) == (str | int)",
+        "try: (1).real = 2\nexcept AttributeError: return 1",
     ],
 )
 def test_what_only_cpython_has_is_unknown_instead_of_an_error(lines):
@@ -216,11 +218,12 @@ def test_parameters_of_types_are_unknown(lines):
 @pytest.mark.parametrize(
     "use",
     ["C() + 1", "g(1)", "C().m(1)", "[].append()", "map(abs, [1]) + []", "len(map(abs, []))", "property(len) + 1",
-     "random.Random(1) + 1", "re.I + ''"],
+     "random.Random(1) + 1", "re.I + ''", "Decimal(1) + 1.5", "[1][Decimal(1)]", "'a' + iter([])",
+     "[1][map(abs, [1])]"],
 )  # fmt: skip
 @pytest.mark.parametrize("text", ["str(error)", "repr(error)", "f'{error}'"])
 def test_texts_of_errors_that_cpython_words_otherwise_are_unknown(use, text):
-    defined = "import random, re\nclass C:\n    def m(self): pass\ndef g(): pass\n"
+    defined = "import random, re\nfrom decimal import Decimal\nclass C:\n    def m(self): pass\ndef g(): pass\n"
     code = f"{defined}def f():\n    try: {use}\n    except TypeError as error: return {text}"
     assert run(code, "assert f() == ''") == [(UNKNOWN, "the text of this TypeError is not interpreted")]
 
