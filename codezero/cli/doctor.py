@@ -16,7 +16,7 @@ from codezero.runtime.console import printable
 
 if TYPE_CHECKING:
     from codezero.config import NodeConfig
-    from codezero.doctor.case import NodeUnderTest
+    from codezero.doctor.case import ExaminedNode
     from codezero.doctor.finding import Finding
 
 _EXAMPLES = """\
@@ -45,7 +45,7 @@ def add_commands(commands: Commands) -> None:
 
 def _doctor(options: argparse.Namespace) -> int:
     from codezero.doctor.bundle import without_secrets
-    from codezero.doctor.case import NodeUnderTest
+    from codezero.doctor.case import ExaminedNode
     from codezero.doctor.examine import examine
     from codezero.doctor.finding import as_json, exit_code, lines
 
@@ -53,7 +53,7 @@ def _doctor(options: argparse.Namespace) -> int:
     given = [*_noted(Path("state") if looks_here else options.state_dir), *options.settings]
     settings = [*given, *_beside(options.state_dir, given, options.settings)]
     config, refused = _loaded(settings)
-    case = NodeUnderTest(config=config, environment=os.environ, settings=[] if refused else settings)
+    case = ExaminedNode(config=config, environment=os.environ, settings=[] if refused else settings)
     findings = without_secrets(case, [*refused, *examine(case)])  # people show this output to others
     written: list[str] = []
     if options.bundle:
@@ -67,7 +67,7 @@ def _doctor(options: argparse.Namespace) -> int:
     return exit_code(findings)
 
 
-def _bundled(path: Path, case: NodeUnderTest, findings: list[Finding]) -> list[str]:
+def _bundled(path: Path, case: ExaminedNode, findings: list[Finding]) -> list[str]:
     """Writes the archive and returns lines about it; if that fails, adds a finding and returns none."""
     from codezero.doctor import bundle
     from codezero.doctor.finding import refusal

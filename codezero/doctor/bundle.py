@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from codezero.config import checkout
 from codezero.config.load import explain
 from codezero.doctor import allowed, secrets
-from codezero.doctor.case import NodeUnderTest
+from codezero.doctor.case import ExaminedNode
 from codezero.doctor.files import Absent, Unusable, text_of
 from codezero.doctor.finding import Finding, as_json
 from codezero.doctor.redact import Redactor
@@ -70,7 +70,7 @@ class Contents:
     """The reason why a file was left out, by its name."""
 
 
-def write(path: Path, case: NodeUnderTest, findings: Sequence[Finding]) -> list[str]:
+def write(path: Path, case: ExaminedNode, findings: Sequence[Finding]) -> list[str]:
     """Writes the archive, readable by its owner alone, and returns lines that tell the user what is in it.
 
     Raises StateError: the path exists already, does not end as an archive's name does, or cannot be written.
@@ -93,7 +93,7 @@ def write(path: Path, case: NodeUnderTest, findings: Sequence[Finding]) -> list[
     ]
 
 
-def without_secrets(case: NodeUnderTest, findings: Sequence[Finding]) -> list[Finding]:
+def without_secrets(case: ExaminedNode, findings: Sequence[Finding]) -> list[Finding]:
     """Returns the findings with secrets removed, to show to the user: names of users and folders stay in them."""
     return _redacted(Redactor(secrets.values(case), public=_hashes(case.state_dir / "outbox.sqlite")), findings)
 
@@ -105,7 +105,7 @@ def _redacted(redact: Redactor, findings: Sequence[Finding]) -> list[Finding]:
     ]
 
 
-def collect(case: NodeUnderTest, findings: Sequence[Finding]) -> Contents:
+def collect(case: ExaminedNode, findings: Sequence[Finding]) -> Contents:
     redact = Redactor(secrets.values(case), secrets.private_names(case), _hashes(case.state_dir / "outbox.sqlite"))
     files: dict[str, bytes] = {}
     left_out: dict[str, str] = {}
@@ -124,7 +124,7 @@ def collect(case: NodeUnderTest, findings: Sequence[Finding]) -> Contents:
     return Contents(files=files, left_out=left_out)
 
 
-def _parts(case: NodeUnderTest, findings: Sequence[Finding]) -> Iterator[tuple[str, Callable[[], str]]]:
+def _parts(case: ExaminedNode, findings: Sequence[Finding]) -> Iterator[tuple[str, Callable[[], str]]]:
     """Yields, for each file that may come into an archive, its name in the archive and a function that reads it."""
     yield "doctor.json", lambda: as_json(findings)
     yield "versions.json", _versions
@@ -156,7 +156,7 @@ def _end(path: Path, most: int) -> str:
 def _small(path: Path) -> str:
     if path.is_file() and path.stat().st_size > SMALL_BYTES:
         raise Unusable(f"it has {path.stat().st_size} bytes, more than such a file ever has")
-    return text_of(path, SMALL_BYTES)
+    return _end(path, SMALL_BYTES)
 
 
 def _versions() -> str:

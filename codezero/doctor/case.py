@@ -15,7 +15,7 @@ from codezero.views.runs import SOLVER, roles_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeUnderTest:
+class ExaminedNode:
     config: NodeConfig
     environment: Mapping[str, str]
     settings: Sequence[str] = ()

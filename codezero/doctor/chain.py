@@ -14,7 +14,7 @@ from codezero.config import PASSPHRASE_ENV, LedgerConfig, LedgerKind, checkout
 from codezero.config.multiaddr import is_loopback
 from codezero.doctor import identity as keys
 from codezero.doctor import reach, swarm
-from codezero.doctor.case import NodeUnderTest
+from codezero.doctor.case import ExaminedNode
 from codezero.doctor.finding import Finding, error, info, ok, refusal, warning
 from codezero.errors import ConfigError, LedgerError
 from codezero.identity.names import animal_name
@@ -26,7 +26,7 @@ _DEADLINE_AT = 2 + 2 * (1 + 32 + 4 + 21)
 """The index of the deadline in the sign-in app's digest (modal-login/lib/deferred.ts): 6 bytes in hex, 0 for none."""
 
 
-def check_chain(case: NodeUnderTest) -> Iterator[Finding]:
+def check_chain(case: ExaminedNode) -> Iterator[Finding]:
     """Makes only the calls that a node makes, so a server that refuses others, such as web3_clientVersion, passes."""
     config = case.config.ledger
     if config.kind is LedgerKind.local:
@@ -59,7 +59,7 @@ def _away(found: str) -> Finding:
     return warning("chain", found, means, "check the connection, or name another RPC of this chain in ledger.rpc_url")
 
 
-def _on_chain(case: NodeUnderTest, account: str) -> Iterator[Finding]:
+def _on_chain(case: ExaminedNode, account: str) -> Iterator[Finding]:
     from codezero.ledger.account import ETHER, ether
     from codezero.ledger.coordinator import Coordinator
     from codezero.ledger.rpc import open_contract
@@ -118,7 +118,7 @@ def _account(config: LedgerConfig) -> str:
     ).address
 
 
-def check_sign_in(case: NodeUnderTest) -> Iterator[Finding]:
+def check_sign_in(case: ExaminedNode) -> Iterator[Finding]:
     config = case.config.ledger
     if config.kind is LedgerKind.wallet:
         yield from _passphrase(case)
@@ -127,7 +127,7 @@ def check_sign_in(case: NodeUnderTest) -> Iterator[Finding]:
         yield from _session(config)
 
 
-def _passphrase(case: NodeUnderTest) -> Iterator[Finding]:
+def _passphrase(case: ExaminedNode) -> Iterator[Finding]:
     file = case.config.ledger.passphrase_file
     if file is not None and not os.access(Path(file).expanduser(), os.R_OK):
         yield error("passphrase", f"{file} cannot be read", "no node can start", "correct ledger.passphrase_file")
@@ -138,7 +138,7 @@ def _passphrase(case: NodeUnderTest) -> Iterator[Finding]:
         yield ok("passphrase", f"from {file or PASSPHRASE_ENV}; whether it opens the wallet shows at the start")
 
 
-def _app(case: NodeUnderTest, url: str) -> Iterator[Finding]:
+def _app(case: ExaminedNode, url: str) -> Iterator[Finding]:
     from codezero.launch.app import alchemy
 
     parts = urlsplit(url)

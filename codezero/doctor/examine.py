@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from codezero.config import checkout
-from codezero.doctor.case import NodeUnderTest
+from codezero.doctor.case import ExaminedNode
 from codezero.doctor.finding import Finding, error, refusal, warning
 from codezero.errors import CodezeroError
 
@@ -27,7 +27,7 @@ class Check:
     """One check of the doctor."""
 
     name: str
-    run: Callable[[NodeUnderTest], Iterable[Finding]]
+    run: Callable[[ExaminedNode], Iterable[Finding]]
     """The check itself. Findings that it has yielded before it fails or runs out of time count."""
     limit_s: float
 
@@ -38,7 +38,7 @@ def _check(name: str, where: str, limit_s: float = LOCAL_S) -> Check:
     return Check(name=name, run=partial(_imported, where), limit_s=limit_s)
 
 
-def _imported(where: str, case: NodeUnderTest) -> Iterable[Finding]:
+def _imported(where: str, case: ExaminedNode) -> Iterable[Finding]:
     module, _, function = where.partition(":")
     found: Iterable[Finding] = getattr(importlib.import_module(f"codezero.doctor.{module}"), function)(case)
     return found
@@ -74,13 +74,13 @@ LAST = (_check("clock", "machine:check_clock", LAST_S),)
 """The checks that run after the others, because they use what those have noted."""
 
 
-def examine(case: NodeUnderTest, checks: Sequence[Check] = CHECKS, last: Sequence[Check] = LAST) -> list[Finding]:
+def examine(case: ExaminedNode, checks: Sequence[Check] = CHECKS, last: Sequence[Check] = LAST) -> list[Finding]:
     """Returns the findings in the order of the checks. Takes at most the longest limit of `checks` plus that of `last`,
     20 s."""
     return [*_all_at_once(case, checks), *_all_at_once(case, last)]
 
 
-def _all_at_once(case: NodeUnderTest, checks: Sequence[Check]) -> list[Finding]:
+def _all_at_once(case: ExaminedNode, checks: Sequence[Check]) -> list[Finding]:
     started_s = time.monotonic()
     running: list[tuple[Check, list[Finding], threading.Thread]] = []
     for check in checks:
@@ -98,7 +98,7 @@ def _all_at_once(case: NodeUnderTest, checks: Sequence[Check]) -> list[Finding]:
     return findings
 
 
-def _run(check: Check, case: NodeUnderTest, found: list[Finding]) -> None:
+def _run(check: Check, case: ExaminedNode, found: list[Finding]) -> None:
     try:
         for finding in check.run(case):
             found.append(finding)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from codezero.config import Network, checkout
-from codezero.doctor.case import NodeUnderTest
+from codezero.doctor.case import ExaminedNode
 from codezero.doctor.finding import Finding, error, info, ok, refusal, warning
 from codezero.errors import IdentityError
 from codezero.identity import key, keyfile
@@ -17,17 +17,17 @@ from codezero.runtime import state
 from codezero.views.runs import ROLES, folder_of
 
 
-def needs_key(case: NodeUnderTest) -> bool:
+def needs_key(case: ExaminedNode) -> bool:
     """Returns whether a node with this configuration needs a key, by the rule of `network.join`."""
     return case.config.swarm.network is not Network.none or case.config.ledger.is_shared
 
 
-def key_path(case: NodeUnderTest) -> Path:
+def key_path(case: ExaminedNode) -> Path:
     """Returns the absolute path of the node's key. Raises IdentityError as `keyfile.identity_path` does."""
     return keyfile.identity_path(case.config.swarm.identity_path).absolute()
 
 
-def load(case: NodeUnderTest) -> Identity | None:
+def load(case: ExaminedNode) -> Identity | None:
     """Returns the node's key, or None if it needs none or has none that can be read."""
     try:
         path = key_path(case)
@@ -36,7 +36,7 @@ def load(case: NodeUnderTest) -> Identity | None:
         return None
 
 
-def check(case: NodeUnderTest) -> Iterator[Finding]:
+def check(case: ExaminedNode) -> Iterator[Finding]:
     if not needs_key(case):
         yield info("identity", "none needed: this node trains alone, with a ledger of its own")
         return
@@ -59,7 +59,7 @@ def check(case: NodeUnderTest) -> Iterator[Finding]:
         yield refusal("identity", fault, "no node can start with this key")
 
 
-def _others(case: NodeUnderTest, path: Path, peer_id: str) -> Iterator[Finding]:
+def _others(case: ExaminedNode, path: Path, peer_id: str) -> Iterator[Finding]:
     holder = keyfile.live_holder(path)
     if holder is None:
         return

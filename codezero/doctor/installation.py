@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 from packaging.utils import NormalizedName, canonicalize_name
 
 from codezero.config import checkout
-from codezero.doctor.case import NodeUnderTest
+from codezero.doctor.case import ExaminedNode
 from codezero.doctor.finding import Finding, error, info, ok, warning
 from codezero.runtime.amounts import listed
 
@@ -22,7 +22,7 @@ _FILES_SHOWN = 5
 _AGAIN = checkout.INSTALL_AGAIN
 
 
-def check_python(case: NodeUnderTest) -> Iterator[Finding]:
+def check_python(case: ExaminedNode) -> Iterator[Finding]:
     found = (
         f"codezero {checkout.version()}, Python {platform.python_version()} on {platform.system()} {platform.machine()}"
     )
@@ -37,7 +37,7 @@ def check_python(case: NodeUnderTest) -> Iterator[Finding]:
         yield info("python", f"{sys.prefix} is not a virtual environment", means, do)
 
 
-def check_packages(case: NodeUnderTest) -> Iterator[Finding]:
+def check_packages(case: ExaminedNode) -> Iterator[Finding]:
     there = [one for one in metadata.distributions() if one.metadata["Name"]]
     installed = {canonicalize_name(one.metadata["Name"]): one.version for one in there}
     unmet = list(_unmet(_required(), installed))
@@ -106,7 +106,7 @@ def _drift(installed: Mapping[NormalizedName, str]) -> Iterator[Finding]:
         yield ok("pins", "versions are those of scripts/constraints.txt")
 
 
-def check_files(case: NodeUnderTest) -> Iterator[Finding]:
+def check_files(case: ExaminedNode) -> Iterator[Finding]:
     # imported here: where packages are missing, the other checks of this module say which
     from codezero.config.load import RESET_ENV, config_dir
     from codezero.launch import configs

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 
 from codezero.config import Network, checkout
-from codezero.doctor.case import NodeUnderTest
+from codezero.doctor.case import ExaminedNode
 from codezero.doctor.finding import Finding, error, info, ok, refusal, warning
 from codezero.errors import ModelError
 from codezero.llm import catalogue, store
@@ -32,7 +32,7 @@ _FEATURES = ("avx2", "avx512f", "avx512_bf16", "amx_bf16", "asimd", "sve")
 """The instruction sets that make arithmetic on a CPU fast, by the kernel's names."""
 
 
-def check_processor(case: NodeUnderTest) -> Iterator[Finding]:
+def check_processor(case: ExaminedNode) -> Iterator[Finding]:
     cores = psutil.cpu_count(logical=False) or os.cpu_count() or 1
     name, features = _cpu_info(Path("/proc/cpuinfo"))
     has = f" ({', '.join(features)})" if features else ""
@@ -45,7 +45,7 @@ def check_processor(case: NodeUnderTest) -> Iterator[Finding]:
     yield from _threads(case, cores, limits.usable_cores(), os.getloadavg()[0])
 
 
-def _threads(case: NodeUnderTest, cores: int, usable: int, load: float) -> Iterator[Finding]:
+def _threads(case: ExaminedNode, cores: int, usable: int, load: float) -> Iterator[Finding]:
     wanted = case.config.model.threads
     if usable < cores:
         found = f"this process may use {usable} of {cores} cores"
@@ -62,7 +62,7 @@ def _threads(case: NodeUnderTest, cores: int, usable: int, load: float) -> Itera
         yield warning("load", found, "rounds take that many times longer", do)
 
 
-def check_memory(case: NodeUnderTest) -> Iterator[Finding]:
+def check_memory(case: ExaminedNode) -> Iterator[Finding]:
     """Reports free memory and swap. The memory plan (`torch_build`) tells whether they suffice for the node."""
     memory, swap, left = psutil.virtual_memory(), psutil.swap_memory(), limits.memory_left()
     line = f"{memory.available / GIB:.1f} of {memory.total / GIB:.1f} GiB free, swap {swap.free / GIB:.1f} GiB free"
@@ -92,7 +92,7 @@ def _cpu_info(path: Path) -> tuple[str, list[str]]:
     return fields.get("model name", ""), [feature for feature in _FEATURES if feature in flags]
 
 
-def check_disk(case: NodeUnderTest) -> Iterator[Finding]:
+def check_disk(case: ExaminedNode) -> Iterator[Finding]:
     folders = (
         ("state_dir", case.state_dir, "nothing that is learnt can be saved"),
         ("tracking.log_dir", case.log_dir, "no node can start"),
@@ -138,7 +138,7 @@ def _why_unwritable(folder: Path) -> str | None:
     return None
 
 
-def _space_for_weights(case: NodeUnderTest) -> Iterator[Finding]:
+def _space_for_weights(case: ExaminedNode) -> Iterator[Finding]:
     known = catalogue.find(case.config.model.name)
     states = {model.name: model.state for model in store.list_models(case.cache_dir)}
     if known is None or states.get(known.name) is ModelState.PREPARED:
@@ -152,7 +152,7 @@ def _space_for_weights(case: NodeUnderTest) -> Iterator[Finding]:
         yield refusal("weights", fault)
 
 
-def check_clock(case: NodeUnderTest) -> Iterator[Finding]:
+def check_clock(case: ExaminedNode) -> Iterator[Finding]:
     synchronised = ntp(case)
     if synchronised is False:
         yield info("clock", "this machine does not keep its clock by a time server (NTP)", "it drifts", _SET)
@@ -174,7 +174,7 @@ def check_clock(case: NodeUnderTest) -> Iterator[Finding]:
         yield ok("clock", f"within {GENRL_S:.0f} s of {who}")
 
 
-def ntp(case: NodeUnderTest) -> bool | None:
+def ntp(case: ExaminedNode) -> bool | None:
     """Returns whether the system reports its clock as synchronised, or None where it reports nothing."""
     said = case.said_by("timedatectl", "show", "--property=NTPSynchronized", "--value", limit_s=1.5) or ""
     return {"yes": True, "no": False}.get(said.strip())

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import psutil
 
-from codezero.doctor.case import NodeUnderTest
+from codezero.doctor.case import ExaminedNode
 from codezero.doctor.finding import Finding, info, ok, warning
 from codezero.runtime.amounts import GIB
 
@@ -35,7 +35,7 @@ class Running:
     rss_bytes: int
 
 
-def check(case: NodeUnderTest) -> Iterator[Finding]:
+def check(case: ExaminedNode) -> Iterator[Finding]:
     found = list(own_processes())
     strays = [(program, *stray) for program in found for stray in _STRAYS if _is_stray(program, stray[0])]
     for program, _, what, means in strays:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from codezero.config.multiaddr import is_loopback
-from codezero.doctor.case import NodeUnderTest
+from codezero.doctor.case import ExaminedNode
 from codezero.errors import causes
 from codezero.runtime.http_dates import unix_time
 
@@ -18,7 +18,7 @@ TIMEOUT_S = 4.0
 """The limit for each step of a connection, and between two bytes, in seconds."""
 
 
-def why_unreachable(case: NodeUnderTest, who: str, url: str) -> str | None:
+def why_unreachable(case: ExaminedNode, who: str, url: str) -> str | None:
     """Returns why no server answers HTTP at the URL, or None if one does, whatever its answer. Adds the server's time
     to `case.skews`. Only the host of the URL is shown: the rest may be a key."""
     host = urlsplit(url).hostname or ""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from codezero.config import RolloutEngine, checkout
 from codezero.doctor import reach
-from codezero.doctor.case import NodeUnderTest
+from codezero.doctor.case import ExaminedNode
 from codezero.doctor.finding import Finding, ok, refusal, warning
 from codezero.errors import ConfigError
 from codezero.rollouts import rollout_file
@@ -17,14 +17,14 @@ NAME = "rollout server"
 MEANS = "it is left out: other servers do its work, or this node itself, which takes longer"
 
 
-def check(case: NodeUnderTest) -> Iterator[Finding]:
+def check(case: ExaminedNode) -> Iterator[Finding]:
     """Reads the rollout files and asks each server for its status."""
     if case.config.rollout.engine is RolloutEngine.remote:
         for name in case.config.rollout.servers:
             yield _look(case, Path(name).expanduser())
 
 
-def _look(case: NodeUnderTest, path: Path) -> Finding:
+def _look(case: ExaminedNode, path: Path) -> Finding:
     try:
         file = rollout_file.read(path)
     except ConfigError as fault:

@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 from codezero.config.load import leaves
 from codezero.doctor import allowed, identity
-from codezero.doctor.case import NodeUnderTest
+from codezero.doctor.case import ExaminedNode
 from codezero.doctor.redact import SHORTEST
 from codezero.errors import ConfigError, IdentityError
 from codezero.ledger.modal import KEYS
@@ -34,7 +34,7 @@ _TELL_NOTHING = ("root", "user", "app", "codezero", "ubuntu", "debian", "admin",
 _NETRC = re.compile(r"\b(?:password|account)\s+(\S+)")
 
 
-def values(case: NodeUnderTest) -> set[bytes]:
+def values(case: ExaminedNode) -> set[bytes]:
     """Returns every secret found in the environment, the configuration, and the files that are known to hold some."""
     found = set(_of_environment(case.environment))
     found |= {value for name, url in leaves(case.config).items() if name in allowed.URLS for value in _in_url(url)}
@@ -44,7 +44,7 @@ def values(case: NodeUnderTest) -> set[bytes]:
     return {value for value in encoded if len(value) >= SHORTEST}
 
 
-def private_names(case: NodeUnderTest) -> dict[str, str]:
+def private_names(case: ExaminedNode) -> dict[str, str]:
     """Returns the names that identify the user (home folder, user, machine), each with its replacement."""
     home = case.environment.get("HOME") or str(Path.home())
     user = Path(home).name
@@ -85,7 +85,7 @@ def is_key_like(part: str) -> bool:
     return bool(re.fullmatch(r"[\w~-]{16,}", part) and re.search(r"\d", part) and re.search("[a-zA-Z]", part))
 
 
-def _of_files(case: NodeUnderTest) -> Iterator[bytes]:
+def _of_files(case: ExaminedNode) -> Iterator[bytes]:
     with suppress(IdentityError):
         yield _read(identity.key_path(case))
     ledger, home = case.config.ledger, Path(case.environment.get("HOME") or Path.home())

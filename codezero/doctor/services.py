@@ -11,7 +11,7 @@ import msgspec
 from codezero.config import Backend, RolloutEngine
 from codezero.config.multiaddr import is_loopback
 from codezero.doctor import reach
-from codezero.doctor.case import NodeUnderTest
+from codezero.doctor.case import ExaminedNode
 from codezero.doctor.finding import Finding, error, info, ok, refusal, warning
 from codezero.errors import CodezeroError, ConfigError, ProposerError
 from codezero.llm import catalogue, store
@@ -38,7 +38,7 @@ class _Models(msgspec.Struct):
     """The models in a reply of OpenAI's API."""
 
 
-def check_judge(case: NodeUnderTest) -> Iterator[Finding]:
+def check_judge(case: ExaminedNode) -> Iterator[Finding]:
     config = case.config.judge
     if not config.enabled and not case.config.market.enabled:
         return
@@ -58,7 +58,7 @@ def check_judge(case: NodeUnderTest) -> Iterator[Finding]:
         yield ok("judge service", "it answers; " + ("no game is open" if clue is None else f"game {clue.game} is open"))
 
 
-def check_evaluator(case: NodeUnderTest) -> Iterator[Finding]:
+def check_evaluator(case: ExaminedNode) -> Iterator[Finding]:
     config = case.config
     evaluator = config.evaluator
     from codezero.evaluate.backends.served import JUDGING
@@ -92,7 +92,7 @@ def check_evaluator(case: NodeUnderTest) -> Iterator[Finding]:
         yield from _server(case, purpose, config.proposer.url, "/models", config.proposer.model, key_env)
 
 
-def _server(case: NodeUnderTest, purpose: Purpose, url: str, path: str, model: str, key_env: str) -> Iterator[Finding]:
+def _server(case: ExaminedNode, purpose: Purpose, url: str, path: str, model: str, key_env: str) -> Iterator[Finding]:
     name = purpose.section
     means = "no proposer can start" if name == "proposer" else "no node can start: it asks its judge first"
     why = reach.why_unreachable(case, f"{name}'s server", url)
@@ -116,7 +116,7 @@ def _server(case: NodeUnderTest, purpose: Purpose, url: str, path: str, model: s
         yield info(name, f"{client.place} answers, and lists no models", "whether it serves the model shows at start")
 
 
-def check_hub(case: NodeUnderTest) -> Iterator[Finding]:
+def check_hub(case: ExaminedNode) -> Iterator[Finding]:
     config = case.config
     datasets = (("mbpp", config.tasks.mbpp), ("code_contests", config.tasks.code_contests))
     data = [name for name, dataset in datasets if dataset.weight > 0 and dataset.path is None]
@@ -143,7 +143,7 @@ def check_hub(case: NodeUnderTest) -> Iterator[Finding]:
         yield warning("hub", why, means, _MIRROR)
 
 
-def check_push(case: NodeUnderTest) -> Iterator[Finding]:
+def check_push(case: ExaminedNode) -> Iterator[Finding]:
     """Checks that the hub accepts the token for pushing. The token is sent to that hub alone."""
     push = case.config.push
     if not push.enabled:
@@ -185,7 +185,7 @@ def _role(endpoint: str, token: str) -> str | None:
         return None
 
 
-def check_index(case: NodeUnderTest) -> Iterator[Finding]:
+def check_index(case: ExaminedNode) -> Iterator[Finding]:
     """Checks the index that pip gets packages from: weights come from it where the hub fails."""
     weights = _absent(case)
     if not weights or catalogue.find(case.config.model.name) is None:
@@ -199,7 +199,7 @@ def check_index(case: NodeUnderTest) -> Iterator[Finding]:
         yield warning("package index", why, f"{weights} cannot be downloaded from it if the hub fails too", do)
 
 
-def _absent(case: NodeUnderTest) -> str:
+def _absent(case: ExaminedNode) -> str:
     """Returns the name of the solver's model if its weights are still to be fetched, else an empty text."""
     name = case.config.model.name
     if catalogue.find(name) is None and not store.HUB_ID.fullmatch(name):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from codezero.config import LedgerKind, Network, TrainMethod, checkout
-from codezero.doctor.case import NodeUnderTest
+from codezero.doctor.case import ExaminedNode
 from codezero.doctor.files import Unusable, text_of
 from codezero.doctor.finding import Finding, error, info, ok, refusal, warning
 from codezero.errors import StateError
@@ -43,7 +43,7 @@ _SHOWN = 300
 """The most characters of a text of a log, a report or a ledger that are shown."""
 
 
-def check(case: NodeUnderTest) -> Iterator[Finding]:
+def check(case: ExaminedNode) -> Iterator[Finding]:
     if not case.state_dir.is_dir():
         yield info("state", f"{case.state_dir} is not there yet: the first start makes it")
         return
@@ -51,7 +51,7 @@ def check(case: NodeUnderTest) -> Iterator[Finding]:
         yield from _folder(case, role, folder_of(case.state_dir, role))
 
 
-def _folder(case: NodeUnderTest, role: str, folder: Path) -> Iterator[Finding]:
+def _folder(case: ExaminedNode, role: str, folder: Path) -> Iterator[Finding]:
     holder = None
     try:
         holder = state.holder(folder)
@@ -88,7 +88,7 @@ def last_run(last: Status, pid: int | None, now_s: float) -> Iterator[Finding]:
         yield warning("node", found, there.meaning, there.do)
 
 
-def _bound(case: NodeUnderTest, folder: Path) -> Iterator[Finding]:
+def _bound(case: ExaminedNode, folder: Path) -> Iterator[Finding]:
     """Reports the settings that the folder is bound to. Raises StateError: it was made with other settings."""
     config = case.config
     wanted = {"model.name": config.model.name, "train.method": config.train.method.value}
@@ -152,7 +152,7 @@ def _database(path: Path) -> Iterator[Finding]:
         yield error(path.name, f"{path} is damaged: {said}", "the node stops; what it holds may be lost", do)
 
 
-def check_log(case: NodeUnderTest) -> Iterator[Finding]:
+def check_log(case: ExaminedNode) -> Iterator[Finding]:
     for role in case.roles:
         yield from _log(_named("log", role), case.log_dir / log_name(role))
 
@@ -178,7 +178,7 @@ def _log(name: str, path: Path) -> Iterator[Finding]:
         yield ok(name, f"no recent failure or warning in {path}")
 
 
-def check_rounds(case: NodeUnderTest) -> Iterator[Finding]:
+def check_rounds(case: ExaminedNode) -> Iterator[Finding]:
     for role in case.roles:
         path, name, noun = case.log_dir / REPORTS[role], _named("batches", role), "batch"
         reports: list[Any] = JsonLines(path, _RECORDS[role], RECENT).read()
@@ -195,14 +195,14 @@ def check_rounds(case: NodeUnderTest) -> Iterator[Finding]:
             yield warning(one.part if role == SOLVER else name, one.what[:_SHOWN], one.meaning, one.do)
 
 
-def _of_rounds(case: NodeUnderTest, reports: Sequence[RoundReport]) -> list[Obstacle]:
+def _of_rounds(case: ExaminedNode, reports: Sequence[RoundReport]) -> list[Obstacle]:
     """Returns the obstacles of a solver, without those of the swarm where it takes nothing from one."""
     joins = case.config.swarm.network is not Network.none and case.config.swarm.num_external > 0
     found = obstacles(reports, read_status(case.state_dir) if case.is_running else None)
     return [one for one in found if joins or one.part != "swarm"]
 
 
-def check_outbox(case: NodeUnderTest) -> Iterator[Finding]:
+def check_outbox(case: ExaminedNode) -> Iterator[Finding]:
     """Reports what waits in the outbox, since when, and why: users see it as "failed to submit" in the log."""
     if not (case.state_dir / "outbox.sqlite").exists():
         if case.config.ledger.kind is not LedgerKind.local:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from codezero.config import Backend, LedgerKind, Network, PeerTasks, RolloutEngine
 from codezero.config.multiaddr import Multiaddr
 from codezero.doctor import reach
-from codezero.doctor.case import NodeUnderTest
+from codezero.doctor.case import ExaminedNode
 from codezero.doctor.finding import Finding, error, info, ok, warning
 from codezero.errors import ConfigError
 from codezero.launch import hosting
@@ -29,7 +29,7 @@ HELLO = b"\x13/multistream/1.0.0\n"
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 
 
-def check_bootnodes(case: NodeUnderTest) -> Iterator[Finding]:
+def check_bootnodes(case: ExaminedNode) -> Iterator[Finding]:
     swarm = case.config.swarm
     if swarm.network is Network.none:
         yield info("swarm", "none: this node trains alone (join one with swarm=invite.yaml)")
@@ -43,7 +43,7 @@ def check_bootnodes(case: NodeUnderTest) -> Iterator[Finding]:
     yield _of_peers(case)
 
 
-def _of_peers(case: NodeUnderTest) -> Finding:
+def _of_peers(case: ExaminedNode) -> Finding:
     """Returns which tasks of peers are trained on."""
     found = f"the node trains on tasks of peers: {rule(case.config.swarm.tasks, case.config.tasks)}"
     if case.config.swarm.tasks is PeerTasks.known:
@@ -124,7 +124,7 @@ def _whose(address: Multiaddr) -> str:
     return f"; the address is of {where}, so it is right only there"
 
 
-def check_ports(case: NodeUnderTest) -> Iterator[Finding]:
+def check_ports(case: ExaminedNode) -> Iterator[Finding]:
     if case.config.swarm.network is Network.none:
         return
     ports = set()
@@ -157,7 +157,7 @@ def _listen(address: Multiaddr, is_running: bool) -> Finding:
     return error("swarm.listen", why, "the p2p daemon does not start", do)
 
 
-def check_proxies(case: NodeUnderTest) -> Iterator[Finding]:
+def check_proxies(case: ExaminedNode) -> Iterator[Finding]:
     proxies = {name: value for name in _PROXIES for value in [_of(case.environment, name)] if value}
     if not proxies:
         yield ok("proxies", "none in the environment")
@@ -188,7 +188,7 @@ def _place(proxy: str) -> str:
     return parts.netloc.rpartition("@")[2] or "an unreadable address"
 
 
-def _urls(case: NodeUnderTest) -> list[str]:
+def _urls(case: ExaminedNode) -> list[str]:
     """Returns the configured URLs that may be on this machine or its network."""
     config = case.config
     found = [config.evaluator.url] if config.evaluator.backend in (Backend.ollama, Backend.openai) else []

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from codezero.config import Device, checkout
-from codezero.doctor.case import NodeUnderTest
+from codezero.doctor.case import ExaminedNode
 from codezero.doctor.finding import Finding, error, info, ok, refusal, warning
 
 LIMIT_S = 16.0
@@ -21,7 +21,7 @@ _AGAIN = (
 )
 
 
-def check(case: NodeUnderTest) -> Iterator[Finding]:
+def check(case: ExaminedNode) -> Iterator[Finding]:
     code, stages, complaint = _asked(case)
     torch, planned = stages.get("torch"), stages.get("plan")
     if torch is None:
@@ -39,7 +39,7 @@ def check(case: NodeUnderTest) -> Iterator[Finding]:
         yield from _beside_a_node(planned) if case.is_running else plan(planned)
 
 
-def gpus(case: NodeUnderTest, torch: Mapping[str, Any], seen: list[str] | None) -> Iterator[Finding]:
+def gpus(case: ExaminedNode, torch: Mapping[str, Any], seen: list[str] | None) -> Iterator[Finding]:
     """Compares the GPUs that torch reports with those that the driver reports (`seen`; None without a driver)."""
     wanted = case.config.model.device
     for gpu in torch["gpus"]:
@@ -77,13 +77,13 @@ def _gpu(gpu: Mapping[str, Any], kernels: list[str], wanted: Device) -> Finding:
     return make("GPU", found, f"it would say `no kernel image is available`; {means}", do)
 
 
-def nvidia_smi(case: NodeUnderTest) -> list[str] | None:
+def nvidia_smi(case: ExaminedNode) -> list[str] | None:
     """Returns the names of the GPUs that the driver reports, or None without a driver."""
     said = case.said_by("nvidia-smi", "--query-gpu=name", "--format=csv,noheader", limit_s=6)
     return None if said is None else [line.strip() for line in said.splitlines() if line.strip()]
 
 
-def _asked(case: NodeUnderTest) -> tuple[int | None, dict[str, dict[str, Any]], str]:
+def _asked(case: ExaminedNode) -> tuple[int | None, dict[str, dict[str, Any]], str]:
     """Runs the probe and returns its exit code (None if it took too long), its answers by stage, and the last line of
     its standard error."""
     command = [sys.executable, "-m", "codezero.doctor.probe", *case.settings]

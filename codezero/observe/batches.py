@@ -58,7 +58,11 @@ class BatchMonitor(Generic[R]):
         for name, value in self._kind.sums(report).items():
             self._sums[name] = self._sums.get(name, 0) + value
         self._status.took(report.seconds)
+        self._stored(report)
         self._console.line(self._kind.line(report))
+
+    def _stored(self, report: R) -> None:
+        """Is called with a report that is stored, before it is shown."""
 
     def progress(self, stage: str, done: int, total: int) -> None:
         """Shows the progress of a stage, as a `ports.Progress`."""

@@ -21,8 +21,7 @@ MAX_NAMED = 2
 
 
 class RoundMonitor(BatchMonitor[RoundReport]):
-    """Receives a solver's rounds, cheaply and without errors until `report`. `rounds.jsonl` has exactly one line per
-    finished round, also after kills."""
+    """Shows and stores a solver's rounds and their groups. Only `report` can fail."""
 
     def __init__(self, log_dir: Path, console: Console, status: StatusFile, num_generations: int) -> None:
         kind = BatchKind(
@@ -52,8 +51,7 @@ class RoundMonitor(BatchMonitor[RoundReport]):
         """Records the round's judged groups and those chosen to train on."""
         self._groups = round_id, scored, chosen
 
-    def report(self, report: RoundReport) -> None:
-        super().report(report)
+    def _stored(self, report: RoundReport) -> None:
         if self._groups is not None:
             self._groups_file.append(*self._groups)
             self._groups = None

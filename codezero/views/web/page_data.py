@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -117,6 +118,8 @@ class Charts:
 
     def __init__(self) -> None:
         self._drawn: dict[str, tuple[object, list[Markup]]] = {}
+        self._lock = threading.Lock()
+        """Held while charts are drawn, so that of many requests one draws."""
 
     def page(self, node: Run | None) -> dict[str, object]:
         if node is None:
@@ -127,10 +130,11 @@ class Charts:
         reports, batches, cases = node.reports(), node.batches(), node.cases()
         done = [*reports, *batches, *cases]
         version = node.folder, len(done), done[-1:], size, passes
-        before, drawn = self._drawn.get(node.key, (None, []))
-        if before != version:
-            drawn = [Markup(one) for one in charts_of(node.role, reports, batches, cases, passes, size)]
-            self._drawn[node.key] = version, drawn
+        with self._lock:
+            before, drawn = self._drawn.get(node.key, (None, []))
+            if before != version:
+                drawn = [Markup(one) for one in charts_of(node.role, reports, batches, cases, passes, size)]
+                self._drawn[node.key] = version, drawn
         return {"charts": drawn, "num_done": len(done)}
 
 

@@ -3,7 +3,7 @@
 import os
 
 from codezero.config.load import load_config
-from codezero.doctor.case import NodeUnderTest
+from codezero.doctor.case import ExaminedNode
 from codezero.doctor.finding import Severity
 
 
@@ -17,7 +17,7 @@ def case_of(folder, *settings, **environment):
     own += [f"swarm.identity_path={folder / 'swarm.pem'}", f"ledger.keystore={folder / 'wallet.json'}"]
     given = [*own, f"ledger.login_dir={folder / 'login'}", *settings]
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder / "home"), **environment}
-    return NodeUnderTest(config=load_config(given), environment=environment, settings=given)
+    return ExaminedNode(config=load_config(given), environment=environment, settings=given)
 
 
 def told(findings, severity):
