@@ -144,10 +144,6 @@ class Outcome(str, Enum):
     """The evaluator gave no judgement."""
 
 
-Count = Annotated[int, Meta(ge=0)]
-"""A number of things; a worker's reply with a negative one is refused."""
-
-
 class CaseOutcome(str, Enum):
     """The outcome of one test case of a task."""
 
@@ -181,6 +177,10 @@ class Memorised(str, Enum):
     """The program cannot be followed on enough other inputs, or its answer is one that anybody might guess."""
 
 
+Count = Annotated[int, Meta(ge=0)]
+"""A number of things; a worker's reply with a negative one is refused."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreshCases:
     """The counts of fresh tests, which the author cannot know, for an attempt that passes its visible tests. Drawn
@@ -197,6 +197,7 @@ class FreshCases:
     constant: bool = False
     """True if some tests are doubtful and the attempt gives one value for all where the reference gives several."""
     recalled: Memorised = Memorised.NOT_CHECKED
+    """Whether it seems to contain the answers to the visible tests."""
     unverified: bool = False
     """True if the attempt passed no other tests than those that its author was shown."""
 

@@ -84,8 +84,8 @@ def _with_fresh(
         return list(found)
     functions = requirements.functions
     if not suite.examples and not requirements.pairs and not has_form(suite, functions):
-        untold = FreshCases(recalled=Memorised.UNKNOWN, unverified=True)
-        return [replace(one, fresh=untold) if number in passing else one for number, one in enumerate(found)]
+        unknown = FreshCases(recalled=Memorised.UNKNOWN, unverified=True)
+        return [replace(one, fresh=unknown) if number in passing else one for number, one in enumerate(found)]
     tests = NONE
     if request.reference is not None and not suite.examples:
         half_s = (ends_s - time.process_time()) / 2
@@ -96,15 +96,13 @@ def _with_fresh(
         told = dict(zip(passing, results_of(programs, tests, reference, ends_s - time.process_time()), strict=True))
         for number, one in told.items():
             is_small = found[number].has_small_table and not tests.varied
-            is_untold = is_small or tests.one_result or len(tests.asked) < min(MIN_ASKED, request.num_fresh)
-            if is_untold and p_by_fresh(one) is None:
+            is_unknown = is_small or tests.one_result or len(tests.asked) < min(MIN_ASKED, request.num_fresh)
+            if is_unknown and p_by_fresh(one) is None:
                 told[number] = dataclasses.replace(one, recalled=Memorised.UNKNOWN)
+    elif _has_other_output(request.more_tests, suite):
+        told = {}
     else:
-        told = (
-            {}
-            if _has_other_output(request.more_tests, suite)
-            else _memories(request, suite, functions, passing, ends_s)
-        )
+        told = _memorised_by(request, suite, functions, passing, ends_s)
     return [replace(one, fresh=told.get(number, one.fresh)) for number, one in enumerate(found)]
 
 
@@ -115,7 +113,7 @@ def _has_other_output(more_tests: str, suite: TestSuite) -> bool:
     return len(hidden) > 1 or not hidden <= shown
 
 
-def _memories(
+def _memorised_by(
     request: ReadRequest, suite: TestSuite, functions: Collection[str], passing: Sequence[int], ends_s: float
 ) -> dict[int, FreshCases]:
     """Returns, for attempts that only visible tests show to be right, whether they seem to contain the answers."""
@@ -123,11 +121,11 @@ def _memories(
     for left, number in zip(range(len(passing), 0, -1), passing, strict=True):
         code, seconds = request.attempts[number].code, (ends_s - time.process_time()) / left
         if suite.examples:
-            recalled = program_memorises(code, suite.examples, request.question, request.seed, seconds)
+            memorised = program_memorises(code, suite.examples, request.question, request.seed, seconds)
         else:
             seed, count = request.seed, request.num_fresh
-            recalled = function_memorises(code, suite, functions, seed=seed, count=count, seconds=seconds)
-        found[number] = FreshCases(recalled=recalled, unverified=True)
+            memorised = function_memorises(code, suite, functions, seed=seed, count=count, seconds=seconds)
+        found[number] = FreshCases(recalled=memorised, unverified=True)
     return found
 
 

@@ -138,7 +138,7 @@ class SwarmGossip:
             local=tuple(groups),
             external=tuple(in_turns(now.pool[: self._pool_size], BY_ADDRESS_AND_PEER, lambda _: random.random())),
             rejected=(
-                *((group.peer_id, "too_large_to_share") for group in groups[:num_too_large]),  # all of this node
+                *((group.peer_id, "too_large_to_share") for group in groups[num_shared:]),  # their number counts
                 *sorted((peer, reason.value) for peer, reason in rejected.elements())[:MAX_REJECTED],
             ),
             network=DUPLICATE_IDENTITY if duplicate_identity else now.in_sight or self._link.status(),

@@ -44,23 +44,23 @@ class AheadSolver:
         policy: LoadedModel,
         engine: RemoteEngine,
         max_staleness: int,
-        turn: AbstractContextManager[object],
+        policy_lock: AbstractContextManager[object],
     ) -> None:
-        """`turn` is held while something is computed or copied on the policy's device."""
+        """`policy_lock` is held while something is computed or copied on the policy's device."""
         self._tasks, self._solver, self._policy, self._engine = tasks, solver, policy, engine
-        self._rounds, self._turn = max_staleness + 1, turn
+        self._rounds, self._policy_lock = max_staleness + 1, policy_lock
         self._begun: deque[_Begun] = deque()
         self._versions: dict[str, int] = {}
 
     def draw(self, num_tasks: int) -> tuple[Task, ...]:
         """Returns the tasks whose rollouts are to be finished next. Begins those of as many rounds as may be under
         way, with the weights of now. Raises TaskError, RolloutError."""
-        with self._turn:
+        with self._policy_lock:
             self._newest = self._engine.publish(self._policy.model)
         while len(self._begun) < self._rounds:
             tasks = self._tasks.draw(num_tasks)
             fitting = self._solver.fitting(tasks)
-            with self._turn:
+            with self._policy_lock:
                 job = self._engine.begin(self._solver.request([ids for _, ids in fitting]))
             self._begun.append(_Begun(tasks, [task for task, _ in fitting], job))
         return self._begun[0].tasks

@@ -117,8 +117,8 @@ class Models:
         self.judge = base
         if plan.memory.method is TrainMethod.full or not plan.judge.is_policy(plan.dtype):
             self.judge, frozen = plan.judge.load(), contextlib.nullcontext
-        frozen_in_turn = partial(_in_turn, self.policy_lock, frozen)
-        self.judge_backend = TransformersBackend(self.judge, config.evaluator, frozen_in_turn)
+        locked_and_frozen = partial(_locked_and_frozen, self.policy_lock, frozen)
+        self.judge_backend = TransformersBackend(self.judge, config.evaluator, locked_and_frozen)
         self.judge_backend.check()
 
 
@@ -294,8 +294,8 @@ def judge_beside(config: NodeConfig, shape: ModelShape, device: torch.device, dt
 
 
 @contextlib.contextmanager
-def _in_turn(turn: threading.Lock, frozen: Frozen) -> Iterator[None]:
-    with turn, frozen():
+def _locked_and_frozen(policy_lock: threading.Lock, frozen: Frozen) -> Iterator[None]:
+    with policy_lock, frozen():
         yield
 
 

@@ -53,12 +53,8 @@ class Probe:
         """`share` is the share of the node's wall time for probes after the first pass. `rows` is the number of
         solutions that are sampled at once, and of problems in a probe up to `MOST`. `turn` returns a context in which
         the model may sample, and has the solver's weights."""
-        self._problems, self._kind, self._make_solver, self._attempt_reader = (
-            problems,
-            kind,
-            make_solver,
-            attempt_reader,
-        )
+        self._problems, self._kind = problems, kind
+        self._make_solver, self._attempt_reader = make_solver, attempt_reader
         self._file, self._series = ReportFile(log_dir / series.file, "round"), series
         self._share, self._rows, self._turn, self._progress = share, rows, turn, progress
         self._clock, self._began_s, self._wall_s = clock, clock(), 0.0

@@ -28,11 +28,11 @@ MAX_BATCH_TOKENS = 6_144
 class QueryPolicy:
     """Answers questions of the services' threads by the current policy, apart from training, without random numbers."""
 
-    def __init__(self, policy: LoadedModel, turn: threading.Lock, *, max_new_tokens: int) -> None:
+    def __init__(self, policy: LoadedModel, policy_lock: threading.Lock, *, max_new_tokens: int) -> None:
         # A tokenizer of its own, used under the lock: each call sets whether it splits special tokens, so that threads
         # must not share it, or a question could end its own turn of the chat.
         self._policy = replace(policy, tokenizer=copy.deepcopy(policy.tokenizer))
-        self._turn, self._max_new_tokens = turn, max_new_tokens
+        self._policy_lock, self._max_new_tokens = policy_lock, max_new_tokens
         self._closed = False
 
     def close(self) -> None:
@@ -42,7 +42,7 @@ class QueryPolicy:
 
     def answer(self, question: str) -> str:
         """Returns the greedy reply to a chat that asks `question`. Raises PromptTooLong, Stopping."""
-        with self._turn:
+        with self._policy_lock:
             self._require_open()
             ids = self._policy.encode_chat([{"role": "user", "content": question}])
             self._require_room(ids, self._max_new_tokens)
@@ -66,7 +66,7 @@ class QueryPolicy:
         `opening`.
 
         Raises PromptTooLong, Stopping."""
-        with self._turn, torch.no_grad():
+        with self._policy_lock, torch.no_grad():
             self._require_open()
             prompt = self._policy.encode_chat(messages) + self._policy.encode_text(opening)
             rows = [self._policy.encode_text(completion) for completion in completions]

@@ -26,10 +26,9 @@ PROMPT_TOKENS = 1024
 """The longest prompt that memory is planned for."""
 
 
-def train_config(learning_rate: float, lora_r: int, **more: Any) -> TrainConfig:
-    """Returns the settings of the learner of adapters, with `more` settings than these. Rewards are centred and not
-    divided by their deviation: in a group of equal answers but one, a small difference would count like right against
-    wrong."""
+def train_config(learning_rate: float, lora_r: int) -> TrainConfig:
+    """Returns the settings of the learner of adapters. Rewards are centred and not divided by their deviation: in a
+    group of equal answers but one, a small difference would count like right against wrong."""
     return TrainConfig(
         method=TrainMethod.lora,
         loss_type=LossType.dr_grpo,
@@ -39,7 +38,6 @@ def train_config(learning_rate: float, lora_r: int, **more: Any) -> TrainConfig:
         lora_learning_rate=learning_rate,
         lora_r=lora_r,
         lora_alpha=2 * lora_r,
-        **more,
     )
 
 

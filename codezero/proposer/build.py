@@ -4,6 +4,7 @@ gives its problems the tests of a test writer, whose adapters are on the same mo
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -147,9 +148,8 @@ def _writing(config: NodeConfig) -> Writing:
 
 def train_config(proposer: ProposerConfig) -> TrainConfig:
     """Returns the settings of the learner, with `proposer.train`."""
-    return writer.train_config(
-        proposer.learning_rate,
-        proposer.lora_r,
+    return replace(
+        writer.train_config(proposer.learning_rate, proposer.lora_r),
         epsilon=proposer.epsilon,
         epsilon_high=proposer.epsilon_high,
         num_iterations=proposer.num_iterations,

@@ -28,7 +28,7 @@ PROBABLE = 0.5
 home could alternate between a too easy and a too hard level, each tried again as its evidence fades."""
 CERTAIN = 0.95
 """The posterior probability from which another known level counts as nearer to the middle of the band."""
-HEARD = 0.5
+LEAST_EVIDENCE = 0.5
 """The least evidence, in judged proposals, for any statement about a level."""
 KNOWN = 4.0
 """The least evidence, in judged proposals, for comparing a level with home."""
@@ -155,7 +155,7 @@ class TargetPolicy:
 
     def success(self) -> dict[int, float]:
         """Returns the estimated success rate by level, in 0..1, for levels with any evidence."""
-        return {level: p.rate for level, p in self._levels.items() if p.evidence >= HEARD}
+        return {level: p.rate for level, p in self._levels.items() if p.evidence >= LEAST_EVIDENCE}
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the state as plain JSON values."""
@@ -175,7 +175,7 @@ class TargetPolicy:
     def _outside(self, level: int, confidence: float = CONFIDENT) -> int | None:
         """Returns +1 if the level is too easy, -1 if it is too hard, None if its success may be in the band."""
         posterior = self._levels[level]
-        if posterior.evidence < HEARD:
+        if posterior.evidence < LEAST_EVIDENCE:
             return None
         if posterior.p_above(self._config.band_high) >= confidence:
             return 1
@@ -224,7 +224,7 @@ class TargetPolicy:
 
     def _words(self, level: int) -> str:
         posterior = self._levels[level]
-        if posterior.evidence < HEARD:
+        if posterior.evidence < LEAST_EVIDENCE:
             return f"level {level} not known"
         side = {1: "too easy", -1: "too hard", None: "in or near"}[self._outside(level)]
         band = f"{self._config.band_low:.2f}..{self._config.band_high:.2f}"

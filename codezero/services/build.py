@@ -56,12 +56,12 @@ class Services:
             address, how_much = self._market.market.address, self._market.how_much()
             console.line(f"market: {address} on chain {config.ledger.chain_id}, {how_much}")
 
-    def start(self, policy: LoadedModel, turn: threading.Lock, stack: ExitStack) -> None:
-        """Runs the services until `stack` is closed. `turn` is the lock for computing with the policy."""
+    def start(self, policy: LoadedModel, policy_lock: threading.Lock, stack: ExitStack) -> None:
+        """Runs the services until `stack` is closed. `policy_lock` is held while something is computed with it."""
         if self._judge is None:
             return
         config = self._config
-        asked = QueryPolicy(policy, turn, max_new_tokens=config.rollout.max_new_tokens)
+        asked = QueryPolicy(policy, policy_lock, max_new_tokens=config.rollout.max_new_tokens)
         if config.judge.enabled:
             from codezero.services.judge.examination import Examination
 

@@ -142,8 +142,7 @@ def to_sequences(
     claims; a group whose task does not fit gives no sequence.
     """
     prompt_of_peer: tuple[int, ...] = ()
-    if any(rollout.tokens is None for rollout in group.rollouts):
-        assert encoder is not None, "without an encoder all rollouts are own ones, with tokens"
+    if encoder is not None and any(rollout.tokens is None for rollout in group.rollouts):
         try:
             prompt_of_peer = encoder.prompt_ids(group.task)
         except PromptTooLong as error:
@@ -160,7 +159,7 @@ def to_sequences(
             stale = group.policy_version < policy_version
             old_logprobs, sampler_logprobs = (logprobs, None) if stale else (None, logprobs)
         else:
-            assert encoder is not None
+            assert encoder is not None, "without an encoder all rollouts are own ones, with tokens"
             prompt_ids = prompt_of_peer
             completion_ids, old_logprobs, sampler_logprobs = encoder.completion_ids(rollout), None, None
             claimed = encoder.claimed_logprobs(group.model_id, rollout, len(completion_ids))

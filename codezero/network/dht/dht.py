@@ -99,7 +99,8 @@ class Dht:
         return ""
 
     async def meet(self, peer_id: PeerID) -> bool:
-        """Adds a connected node and, through it, those near this one as neighbours; False if it does not answer."""
+        """Adds a connected node and, through it, those near this one as neighbours; False if it gives no usable
+        answer."""
         answer = await find(self._protocol, peer_id, self._id)
         if answer is None:
             return False

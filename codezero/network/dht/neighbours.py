@@ -74,7 +74,8 @@ class Neighbours(RoutingTable):  # type: ignore[misc]
 
 
 async def find(protocol: DHTProtocol, peer: PeerID, key: DHTID) -> LookupReply | None:
-    """Asks a node for a key. Returns None if it does not answer; if it does, it is in the routing table."""
+    """Asks a node for a key. Returns None if it gives no usable answer. If it answers and is no client, it is
+    put into the routing table."""
     request = dht_pb2.FindRequest(keys=[key.to_bytes()], peer=protocol.node_info)
     try:
         response = await protocol.get_stub(peer).rpc_find(request, timeout=protocol.wait_timeout)

@@ -15,14 +15,18 @@ TOKEN = 10**18
 MAX_AMOUNT = (1 << 256) - 1
 
 
+class NoChoice(CodezeroError):
+    """The policy gives no usable likelihoods of the choices."""
+
+
 def most_likely(logprobs: Mapping[str, Sequence[float]]) -> int:
     """Returns the index of the choice whose tokens have the highest mean log-probability, the first of equals.
 
     `logprobs` has the log-probability of each token, by choice. Unlike a sum, a mean does not favour short choices.
-    Raises CodezeroError: there is no choice, or one without valid log-probabilities.
+    Raises NoChoice: there is no choice, or one without valid log-probabilities.
     """
     if not logprobs or not all(tokens and all(map(_is_logprob, tokens)) for tokens in logprobs.values()):
-        raise CodezeroError("no bet: the policy gives no usable likelihoods of the choices")
+        raise NoChoice("no bet: the policy gives no usable likelihoods of the choices")
     means = [math.fsum(tokens) / len(tokens) for tokens in logprobs.values()]
     return means.index(max(means))
 

@@ -73,7 +73,7 @@ def test_nobody_is_silenced_by(case):
     [("10.0.0.9", True), ("10.0.0.9/tcp/1/p2p/QmRelay/p2p-circuit", False)],
     ids=["direct", "through a relay"],
 )
-def test_whoever_is_behind_a_relay_is_not_answerable_for_its_address(address, is_direct):
+def test_whoever_is_behind_a_relay_has_no_certain_address(address, is_direct):
     async def scenario():
         network = MemoryNetwork()
         reader, alice = await network.dht("reader"), await network.dht("alice", address=address)
@@ -97,7 +97,7 @@ def test_an_address_that_replicas_agree_upon_is_not_for_sure_the_authors():
     assert not notice.is_direct
 
 
-def test_what_genrls_nodes_publish_unsigned_makes_no_address_answerable():
+def test_what_genrls_nodes_publish_unsigned_counts_as_unsigned():
     async def scenario():
         reader, replica, _ = await genrl_swarm("reader", "replica", "bob")
         shows_genrl(replica, [(BOB, bin_(unsigned("one")))])

@@ -160,7 +160,7 @@ async def address_of_alice(*claims: str | None, at: str = "") -> str:
         ([None, None, None], "unknown"),
     ],
 )
-def test_no_single_replica_says_which_address_a_peer_is_answerable_for(claims, address):
+def test_no_single_replica_says_which_address_a_peer_has(claims, address):
     assert run(lambda: address_of_alice(*claims)) == address
 
 

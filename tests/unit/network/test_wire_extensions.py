@@ -278,6 +278,6 @@ def test_a_record_has_the_first_items_up_to_its_size_without_those_that_fit_into
         return bytes(items)
 
     record, count = fit(pack, sizes)
-    bearable = [size for size in sizes if size <= 10]
-    expected = max((bearable[:count] for count in range(len(bearable) + 1) if sum(bearable[:count]) <= 10), key=len)
+    sendable = [size for size in sizes if size <= 10]
+    expected = max((sendable[:count] for count in range(len(sendable) + 1) if sum(sendable[:count]) <= 10), key=len)
     assert (record, count) == (bytes(expected) if expected else None, len(expected))

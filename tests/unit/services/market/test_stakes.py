@@ -5,8 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from codezero.errors import CodezeroError
-from codezero.services.market.stakes import Stakes, most_likely, shown, stakes, units
+from codezero.services.market.stakes import NoChoice, Stakes, most_likely, shown, stakes, units
 
 
 def test_the_mean_of_a_choice_decides_not_the_sum_that_favours_short_ones():
@@ -20,9 +19,9 @@ def test_the_first_of_equals_is_taken():
 
 @pytest.mark.parametrize("tokens", [[], [math.nan], [-1.0, -math.inf], [math.inf], [0.5]], ids=str)
 def test_what_is_no_likelihood_is_refused(tokens):
-    with pytest.raises(CodezeroError, match="no usable likelihoods"):
+    with pytest.raises(NoChoice, match="no usable likelihoods"):
         most_likely({"a": [-1.0], "b": tokens})
-    with pytest.raises(CodezeroError, match="no usable likelihoods"):
+    with pytest.raises(NoChoice, match="no usable likelihoods"):
         most_likely({})
 
 
