@@ -197,7 +197,7 @@ class FreshCases:
     constant: bool = False
     """True if some tests are doubtful and the attempt gives one value for all where the reference gives several."""
     recalled: Memorised = Memorised.NOT_CHECKED
-    """Whether it seems to contain the answers to the visible tests."""
+    """The finding on whether it seems to contain the answers to the visible tests."""
     unverified: bool = False
     """True if the attempt passed no other tests than those that its author was shown."""
 

@@ -31,7 +31,7 @@ class BatchKind(Generic[R]):
     summary: Callable[[Mapping[str, float]], str]
     """A function that returns these sums over one or more batches in a few words."""
     noun: str = "batch"
-    """What one of them is called, which is also the field with its number."""
+    """The word for one of them, which is also the field with its number."""
 
 
 class BatchMonitor(Generic[R]):

@@ -38,7 +38,7 @@ def answers(node: Node, rpc: str, answer: bytes | None) -> None:
 
 
 def shows(node: Node, entries: Sequence[tuple[str, bytes]]) -> None:
-    """As a replica of whatever directory, it has these (peer id, content)."""
+    """Has these (peer id, content), as a replica of whatever directory."""
     packed = [(name, msgspec.msgpack.encode(content), time.time() + TTL_S) for name, content in entries]
     result = dht_pb2.FindResult(
         type=dht_pb2.FOUND_DICTIONARY, value=pack_dictionary(packed), expiration_time=time.time() + TTL_S

@@ -38,7 +38,7 @@ DEFAULTS = LedgerConfig()
 
 
 class FakeCoordinator(FakeChain):
-    """What is sent is recorded at once."""
+    """Records at once whatever is sent."""
 
     def __init__(self):
         super().__init__()

@@ -162,7 +162,7 @@ def test_a_flood_of_proposals_leaves_the_newest_known_and_the_memory_as_it_is(so
 
 
 class Listed:
-    """As much of a HubTaskIds as is asked."""
+    """Has the part of HubTaskIds that is asked."""
 
     name = "code_contests"
 
