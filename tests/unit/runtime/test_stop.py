@@ -8,20 +8,18 @@ from contextlib import contextmanager
 
 import pytest
 
-from codezero.runtime.stop import REPEAT_S
-
-SAVES_FOR_S = REPEAT_S + 3.0
-PROGRAM = f"""
+SAVES = """
 import time
-from codezero.runtime.stop import stop_on_signals
-with stop_on_signals() as unhurried:
+from codezero.runtime import stop
+stop.REPEAT_S = {repeat_s}
+with stop.stop_on_signals() as unhurried:
     try:
         print("runs", flush=True)
         time.sleep(60)
     except KeyboardInterrupt:
         pass
     with unhurried():
-        time.sleep({SAVES_FOR_S})
+        time.sleep({saves_for_s})
         print("saved", flush=True)
 """
 
@@ -62,12 +60,6 @@ def started(program, says):
         process.kill()
 
 
-@pytest.fixture
-def program():
-    with started(PROGRAM, "runs") as process:
-        yield process
-
-
 def test_a_first_stop_during_the_last_save_waits_for_it_and_then_ends_what_hangs():
     with started(DONE, "saves") as process:
         process.send_signal(signal.SIGINT)
@@ -77,21 +69,23 @@ def test_a_first_stop_during_the_last_save_waits_for_it_and_then_ends_what_hangs
 
 
 @pytest.mark.parametrize("again", [signal.SIGINT, signal.SIGTERM])
-def test_the_same_stop_sent_twice_by_a_service_manager_still_saves(program, again):
-    program.send_signal(signal.SIGTERM)
-    assert program.stderr.readline() == "\n"  # the first of the message: the signal was handled
-    program.send_signal(again)
-    assert program.stdout.readline() == "saved\n"
-    assert program.wait(20) == 0
+def test_the_same_stop_sent_twice_by_a_service_manager_still_saves(again):
+    with started(SAVES.format(repeat_s=300, saves_for_s=2), "runs") as process:
+        process.send_signal(signal.SIGTERM)
+        assert process.stderr.readline() == "\n"  # the first of the message: the signal was handled
+        process.send_signal(again)
+        assert process.stdout.readline() == "saved\n"
+        assert process.wait(20) == 0
 
 
-def test_a_second_stop_by_a_person_ends_it_at_once(program):
-    program.send_signal(signal.SIGINT)
-    assert program.stderr.readline() == "\n"
-    time.sleep(REPEAT_S)
-    program.send_signal(signal.SIGINT)
-    assert program.wait(20) == 0
-    assert program.stdout.read() == ""
+def test_a_second_stop_by_a_person_ends_it_at_once():
+    with started(SAVES.format(repeat_s=0.5, saves_for_s=300), "runs") as process:
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.readline() == "\n"
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+        assert process.stdout.read() == ""
 
 
 def test_a_thread_that_hangs_delays_the_exit_no_longer_than_the_rest():
