@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import glob
-import json
 import os
 import shutil
 import socket
@@ -22,6 +21,7 @@ from codezero.devchain.proxy import LOOPBACK
 from codezero.errors import ChainError, told_as
 from codezero.ledger.faults import RpcFault
 from codezero.ledger.jsonrpc import JsonRpc
+from codezero.runtime.files import stored
 
 STATE_INTERVAL_S = 5
 """Seconds between two writes of the state by anvil."""
@@ -118,10 +118,7 @@ def keep_copy(folder: ChainFolder) -> None:
 
 
 def _is_whole(path: Path) -> bool:
-    try:
-        return isinstance(json.loads(path.read_bytes()), dict)
-    except (OSError, ValueError):
-        return False
+    return stored(path, dict) is not None
 
 
 class Anvil:

@@ -22,7 +22,7 @@ import psutil
 
 from codezero import __version__
 from codezero.identity.names import animal_name
-from codezero.runtime.files import encodable, replace_file
+from codezero.runtime.files import encodable, replace_file, stored
 from codezero.runtime.worker import Worker
 from codezero.types import SOLO_PEER_ID
 
@@ -200,7 +200,4 @@ class StatusFile:
 
 def read_status(folder: Path) -> Status | None:
     """Returns the last status that a node wrote to this state folder; None if there is none, or an unreadable one."""
-    try:
-        return msgspec.json.decode((folder / "status.json").read_bytes(), type=Status)
-    except (OSError, msgspec.DecodeError, UnicodeError):
-        return None
+    return stored(folder / "status.json", Status)

@@ -23,7 +23,7 @@ from codezero.publish.card import card
 from codezero.publish.hub import Hub, UploadResult
 from codezero.publish.pack import Packer
 from codezero.reports import RoundReport
-from codezero.runtime.files import replace_file
+from codezero.runtime.files import replace_file, stored
 from codezero.runtime.worker import Worker
 
 CARD_ROUNDS = 20
@@ -85,7 +85,7 @@ class Publisher:
         self._reports: deque[RoundReport] = deque(maxlen=CARD_ROUNDS)
         self._offer: _Offer | None = None
         self._repo = config.repo or packer.facts.repository
-        self._pushed = _read(notes)
+        self._pushed = stored(notes, Pushed)  # a damaged file costs one needless push
         if self._pushed is not None and not f"/{self._pushed.repo}".endswith(f"/{self._repo}"):
             self._pushed = None  # nothing was pushed to another repository yet
         self._paused_s = 0.0, 0.0  # from when and until when nothing is tried
@@ -236,11 +236,3 @@ class Publisher:
 
 def _message(offer: _Offer) -> str:
     return f"Round {offer.report.round}, policy version {offer.report.policy_version}"
-
-
-def _read(notes: Path) -> Pushed | None:
-    """Returns the last push; None before the first, or if the file is damaged, which costs one needless push."""
-    try:
-        return msgspec.json.decode(notes.read_bytes(), type=Pushed)
-    except (OSError, ValueError, RecursionError):
-        return None

@@ -1,5 +1,5 @@
 """Writes files: in one step, so that a reader finds all of the old content or all of the new, also after a kill; by
-whole lines; and with safetensors' errors as the system's own."""
+whole lines; and with safetensors' errors as the system's own. Reads those whose loss is no error."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 def replace_file(path: Path, content: str | bytes, *, private: bool = False, sync: bool = False) -> None:
@@ -29,6 +32,16 @@ def replace_file(path: Path, content: str | bytes, *, private: bool = False, syn
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def stored(path: Path, kind: type[T]) -> T | None:
+    """Returns the content of a JSON file as this type; None if there is no such file, or it is damaged."""
+    import msgspec  # here, so that `codezero doctor` starts where it is not installed
+
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except (OSError, ValueError, RecursionError):  # msgspec's errors are ValueErrors
+        return None
 
 
 def append(path: Path, lines: bytes, *, sync: bool = False) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codezero.errors import CodezeroError, StateError, Stopping, told_as
-from codezero.runtime.files import replace_file
+from codezero.runtime.files import replace_file, stored
 from codezero.runtime.reminders import Reminders
 from codezero.runtime.worker import Worker
 from codezero.services.judge.client import JudgeService
@@ -73,10 +73,8 @@ class Examination:
 
     def _last(self) -> int:
         """Returns the last round that was answered, -1 before the first."""
-        try:
-            return int(self._notes.read_text(encoding="ascii"))
-        except (OSError, ValueError):
-            return -1
+        last = stored(self._notes, int)
+        return -1 if last is None else last
 
     def _examine(self, number: int) -> float:
         question = self._service.request_question(self._peer_id, number, self._model_name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ import msgspec
 from codezero.errors import CommandError
 from codezero.evaluate.intervals import bootstrap
 from codezero.evaluate.metrics import Estimate, pass_at_k
+from codezero.runtime.files import stored
 from codezero.views.report.change import MeanChange, paired
 from codezero.views.runs import JsonLines
 
@@ -82,15 +82,9 @@ def read_measured(path: Path) -> Measured:
         questions[line.group] = line.question
     if not outcomes:
         raise CommandError(f"{file} has no results of `codezero eval`: give the {RESULTS} that it wrote")
-    return Measured(settings=_settings(file.with_name(SETTINGS)), outcomes=outcomes, questions=questions)
-
-
-def _settings(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    return Measured(
+        settings=stored(file.with_name(SETTINGS), dict[str, Any]) or {}, outcomes=outcomes, questions=questions
+    )
 
 
 def compare(before: Measured, after: Measured) -> Comparison:
