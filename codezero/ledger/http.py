@@ -129,8 +129,9 @@ def _host(url: str, setting: str) -> tuple[str, bool]:
     try:
         parts = urlsplit(url)
         port = f":{parts.port}" if parts.port else ""
+        httpx2.URL(url)  # refuses hosts such as 256.1.1.1, which would else fail in every call
         usable = parts.scheme in ("http", "https") and parts.hostname and url.isascii() and url.isprintable()
-    except ValueError:
+    except (ValueError, httpx2.InvalidURL):
         usable = None
     if not usable or parts.username or parts.password or parts.fragment:
         raise LedgerError(f"{setting} is not a plain HTTP address: write it as https://HOST/PATH, without user")

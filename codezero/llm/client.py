@@ -187,8 +187,9 @@ def _host(url: str, purpose: Purpose) -> str:
     try:
         parts = urlsplit(url)
         _ = parts.port  # raises ValueError if it is not a number
+        httpx2.URL(url)  # refuses hosts such as 256.1.1.1, which would else fail in every call
         usable = parts.scheme in ("http", "https") and parts.hostname and url.isascii() and url.isprintable()
-    except ValueError:
+    except (ValueError, httpx2.InvalidURL):
         usable = None
     if not usable or parts.username or parts.password or parts.query or parts.fragment:
         key = f" (a key comes from the environment, see {purpose.section}.api_key_env)" if purpose.serves_model else ""

@@ -197,7 +197,7 @@ def test_a_key_that_cannot_be_one_is_refused_and_not_shown(monkeypatch, key):
     "url",
     [
         *("localhost:8000", "ftp://host", "http://", "http://user:secret@host", "http://host:x", "file:///etc/passwd"),
-        *("http://host/?a=secret", "http://[::1", "http://host/\x1b[2J"),
+        *("http://host/?a=secret", "http://[::1", "http://host/\x1b[2J", "http://256.1.1.1:9"),
     ],
 )
 def test_an_address_that_is_none_is_refused_and_not_shown(kind, url):

@@ -230,7 +230,9 @@ def test_a_number_longer_than_any_of_a_chain_is_no_answer(hostile, digits):
         read(hostile.url)
 
 
-@pytest.mark.parametrize("url", ["", "rpc.example", "ftp://host/", "https://user:secret@host/", "http://host:x/"])
+@pytest.mark.parametrize(
+    "url", ["", "rpc.example", "ftp://host/", "https://user:secret@host/", "http://host:x/", "http://256.1.1.1:9"]
+)
 def test_an_unusable_url_is_refused_and_not_shown(url):
     with pytest.raises(LedgerError, match=r"ledger\.rpc_url is not a plain HTTP address") as caught:
         JsonRpc(url)
