@@ -32,8 +32,10 @@ def add_commands(commands: Commands) -> None:
 
 
 def _propose(options: argparse.Namespace) -> int:
+    from codezero.config.check import refuse
     from codezero.config.load import load_config
 
+    refuse(options.settings, {"rounds": "it does batches, so use --batches N"}, "with `codezero propose`")
     batches = [] if options.batches is None else [f"proposer.batches={options.batches}"]
     config = load_config([*options.settings, *batches])
     with heavy_imports():

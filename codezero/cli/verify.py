@@ -34,8 +34,10 @@ def add_commands(commands: Commands) -> None:
 
 
 def _verify(options: argparse.Namespace) -> int:
+    from codezero.config.check import refuse
     from codezero.config.load import load_config
 
+    refuse(options.settings, {"rounds": "it does batches, so use --batches N"}, "with `codezero verify`")
     batches = [] if options.batches is None else [f"verifier.batches={options.batches}"]
     config = load_config([*options.settings, *batches])
     with heavy_imports():

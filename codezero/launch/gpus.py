@@ -12,6 +12,7 @@ from pathlib import Path
 
 from codezero import __version__
 from codezero.config import Network, NodeConfig, checkout
+from codezero.config.check import refuse
 from codezero.config.load import load_config
 from codezero.config.swarm_file import quoted
 from codezero.identity import keyfile
@@ -22,7 +23,6 @@ from codezero.launch.shared_machine import (
     environment_of,
     own_settings,
     program_in_folder,
-    refuse,
     run_command,
     threads_of_each,
 )

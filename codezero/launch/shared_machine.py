@@ -10,7 +10,6 @@ from typing import Any
 
 from codezero.config import NodeConfig
 from codezero.config.swarm_file import quoted
-from codezero.errors import ConfigError
 from codezero.launch.child import ChildProgram
 from codezero.runtime import limits
 
@@ -42,14 +41,6 @@ class MemoryShare:
     programs: Programs
     node_bytes: int
     other_bytes: int
-
-
-def refuse(settings: Sequence[str], reserved: Mapping[str, str], where: str) -> None:
-    """Raises ConfigError: one of the user's settings is among those that the launcher makes."""
-    for setting in settings:
-        key = setting.partition("=")[0]
-        if key in reserved:
-            raise ConfigError(f"{setting} is not possible {where}: {reserved[key]}")
 
 
 def threads_of_each(config: NodeConfig, count: int) -> int:

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from codezero.config import Network, NodeConfig, PeerTasks, checkout, swarm_file
+from codezero.config.check import refuse
 from codezero.config.load import load_config
 from codezero.config.swarm_file import SwarmFile, quoted
 from codezero.errors import ConfigError
 from codezero.launch import hosting
-from codezero.launch.shared_machine import PER_NODE_SETTINGS, refuse
+from codezero.launch.shared_machine import PER_NODE_SETTINGS
 from codezero.publish.tokens import OF_SOLVERS
 
 BOOTNODE, NODE, PROPOSER, VERIFIER = "bootnode", "node", "proposer", "verifier"

@@ -108,6 +108,14 @@ def test_settings_may_stand_before_and_after_options(capsys):
     assert all(line in shown for line in ("seed: 5\n", "rounds: 3\n", "method: lora\n"))
 
 
+@pytest.mark.parametrize("command", ["verify", "propose"])
+def test_what_does_batches_refuses_a_number_of_rounds(command, capsys):
+    assert main([command, "preset=local", "rounds=5"]) == 1
+    assert capsys.readouterr().err == (
+        f"error: rounds=5 is not possible with `codezero {command}`: it does batches, so use --batches N\n"
+    )
+
+
 @pytest.mark.parametrize("arguments", [["run", "--fast"], ["models", "list", "x"], ["swarm", "invite", "a=b"]])
 def test_unknown_arguments_are_refused(arguments, capsys):
     with pytest.raises(SystemExit) as exit_:
