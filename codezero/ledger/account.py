@@ -81,7 +81,9 @@ class Account:
             return transaction.hash
 
     def _sign(self, call: ContractCall, replaces: Transaction | None, nonce: int | None) -> Transaction:
-        """Returns a signed transaction with nonce, gas and fees, for which it makes one HTTP request."""
+        """Returns a signed transaction with nonce, gas and fees, for which it makes one HTTP request. One that replaces
+        another has its nonce and higher fees, unless the chain's next nonce is lower: then a transaction before that
+        one is lost, and it would wait for ever. What is mined second reverts: the contracts take each call once."""
         simulation = call_request(call, self.address)
         answers = self._rpc.ask(
             [
@@ -102,7 +104,7 @@ class Account:
         if nonce is None:
             nonce = self._rpc.quantity(answers[2], "eth_getTransactionCount", bits=63)  # as the outbox stores
         max_fee_wei, tip_wei = self._fees(answers[3], answers[4])
-        if replaces is not None:
+        if replaces is not None and replaces.nonce <= nonce:
             nonce = replaces.nonce
             max_fee_wei = max(max_fee_wei, round(replaces.max_fee_wei * REPLACEMENT) + 1)
             tip_wei = max(tip_wei, round(replaces.tip_wei * REPLACEMENT) + 1)

@@ -29,8 +29,9 @@ UNSEEN_S = 60.0
 RESEND_AFTER_S = 60.0
 """Seconds without a receipt after which the same bytes are sent again, in case the RPC dropped them."""
 REPLACE_AFTER_S = 600.0
-"""Seconds without a receipt after which a transaction with the same nonce and higher fees replaces it. Where these are
-above the account's limit, the same bytes are sent again."""
+"""Seconds without a receipt after which a transaction with the same nonce and higher fees replaces it, or one with a
+lower nonce where the chain has lost what came before it. Where the fees are above the account's limit, the same bytes
+are sent again."""
 HOLD_S = 60.0
 """Seconds between two looks at an item that the chain does not take yet: its round has not come, or its game runs."""
 MAX_BACKOFF_S, MAX_REVERTED_BACKOFF_S = 600.0, 3600.0

@@ -32,4 +32,5 @@ class Journal:
     hand_over: Callable[[], None] = lambda: None
     """Called before a service is asked to sign and send; if it raises, the service is not asked."""
     replaces: Transaction | None = None
-    """An earlier transaction of the same call that is not mined. The new one takes its nonce, so only one can be."""
+    """An earlier transaction of the same call that is not mined. The new one takes its nonce, so only one can be,
+    unless the chain has lost an earlier nonce."""

@@ -103,6 +103,35 @@ def test_a_mempool_that_is_lost_is_filled_again(node, clock):
     assert mined(node) == (3, 2)
 
 
+@pytest.mark.parametrize("how", ["its mempool drops it", "its chain goes back"])
+def test_a_nonce_behind_one_that_the_chain_has_lost_is_given_up(node, clock, how):
+    """The one before it is another machine's, which does not send it again."""
+    elsewhere = CoordinatorWriter(node.deployed.contract, node.writer.sender)
+    snapshot = node.ask("evm_snapshot")
+    lost = elsewhere.register_peer("elsewhere", silent())
+    if how == "its chain goes back":
+        node.ask("evm_mine")
+    item, first = send_a_reward(node)
+    if how == "its chain goes back":
+        assert node.ask("evm_revert", snapshot)
+    else:
+        node.ask("anvil_dropTransaction", lost)
+    node.ask("evm_mine")
+    clock.skip(61.0)
+    node.step()
+    node.ask("evm_mine")
+    assert (first.nonce, mined(node)) == (2, (0, 1))  # sent again, it waits
+    clock.skip(601.0)
+    node.step()
+    *_, last = node.outbox.sent(item)
+    node.ask("evm_mine")
+    clock.skip(5.0)
+    node.step()
+    assert (last.nonce, node.outbox.open_items()) == (1, [])
+    node.ask("evm_mine")
+    assert mined(node)[0] == 3
+
+
 def test_a_nonce_that_waits_for_a_transaction_of_another_machine_is_given_up(node):
     """As that one is not mined yet, it looks like a replacement that pays too little."""
     elsewhere = Account(bytes(node.writer.sender._signer.key), node.deployed.rpc())
