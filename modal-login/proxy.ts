@@ -6,6 +6,8 @@ const LOOPBACK_ADDRESSES = ["127.0.0.1", "[::1]"];
 const LOOPBACK = ["localhost", ...LOOPBACK_ADDRESSES];
 /** The path that needs no token: it tells no secret, and launchers ask it before they know whose app answers. */
 const OPEN_PATH = "/api/health";
+/** What the page asks. Browsers send a cookie to all ports of a host, so it is good for nothing that writes to the chain. */
+const PAGE_API = /^\/api\/(alchemy\/.+|get-api-key|machine|rpc|set-api-key-activated)$/;
 const NO_TOKEN = "only for the user of this app: send the token in temp-data/token";
 /** The page of Turnkey, which keeps the user's key; account-kit has its address written down. */
 const TURNKEY = "https://auth.turnkey.com";
@@ -23,7 +25,7 @@ export function proxy(request: NextRequest): NextResponse {
   const { name, port } = hostOf(request);
   const ticket = searchParams.get("ticket");
   if (isPage && LOOPBACK_ADDRESSES.includes(name)) return toTheName(port, ticket);
-  const cookieName = `codezero-sign-in${port.replace(":", "-")}`; // a browser's cookies are for all ports of a host
+  const cookieName = `codezero-sign-in${port.replace(":", "-")}`; // so that two apps of one host have each their own
   const given = isPage && ticket ? redeemed(ticket) : undefined;
   if (given) {
     const scheme = request.headers.get("x-forwarded-proto")?.startsWith("https") ? "https" : "http";
@@ -32,7 +34,8 @@ export function proxy(request: NextRequest): NextResponse {
     response.cookies.set(cookieName, given, { httpOnly: true, sameSite: "lax", maxAge: 400 * 86_400 });
     return response;
   }
-  const cookie = request.cookies.get(cookieName)?.value;
+  const isOfPage = !pathname.startsWith("/api/") || PAGE_API.test(pathname);
+  const cookie = isOfPage ? request.cookies.get(cookieName)?.value : undefined;
   if (pathname !== OPEN_PATH && !isOpenTo(request) && !isKnown(request.headers.get("authorization"), cookie)) {
     return isPage ? howToGetIn(ticket !== null) : NextResponse.json({ error: NO_TOKEN }, { status: 403 });
   }

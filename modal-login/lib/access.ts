@@ -53,7 +53,7 @@ export function redeemed(ticket: string): string | undefined {
   return cookieFor(token());
 }
 
-/** Returns true if a request has the node's token, or a browser's cookie. */
+/** Returns true if a request has the node's token, or a browser's cookie where that is enough. */
 export function isKnown(authorization: string | null, cookie: string | undefined): boolean {
   const own = token();
   if (!own) {

@@ -31,9 +31,9 @@ before(async () => {
 });
 after(() => app?.stop());
 
-function ask(path, { method = "GET", body, ...headers } = {}) {
+function ask(path, { method = "GET", body, port: to = port, ...headers } = {}) {
   return new Promise((resolve, reject) => {
-    const sent = request({ host: "127.0.0.1", port, path, method, headers }, async (response) => {
+    const sent = request({ host: "127.0.0.1", port: to, path, method, headers }, async (response) => {
       let text = "";
       for await (const chunk of response) text += chunk;
       resolve({ status: response.statusCode, headers: response.headers, text });
@@ -54,11 +54,11 @@ for (const host of ["localhost:3000", "127.0.0.1:3000", "[::1]:3000", "LOCALHOST
 }
 
 /** What the app gives a browser that opens an address. */
-async function cookieOf(address) {
+async function cookieOf(address, { url } = app) {
   const { pathname, search, host } = new URL(address);
-  const reply = await ask(pathname + search, { host });
+  const reply = await ask(pathname + search, { host, port: new URL(url).port });
   assert.equal(reply.status, 303, reply.text);
-  assert.match(reply.headers.location, new RegExp(`^(${app.url})?/$`));
+  assert.match(reply.headers.location, new RegExp(`^(${url})?/$`));
   const [cookie] = reply.headers["set-cookie"];
   assert.match(cookie, /; HttpOnly; SameSite=lax$/i);
   return cookie.split(";")[0];
@@ -91,7 +91,7 @@ test("it proves that it has the token, of its port and for one question, and doe
 test("a node's token and a browser's cookie are known; either is kept for the user alone", async () => {
   assert.equal((await ask(STATUS, { host: host(), authorization: POST.authorization })).text, "activated");
   const cookie = await cookieOf(await app.address());
-  assert.equal((await ask(STATUS, { host: host(), cookie })).text, "activated");
+  assert.equal((await ask("/api/machine", { host: host(), cookie })).status, 200);
   const value = cookie.split("=")[1];
   assert.equal((await ask(STATUS, { host: host(), authorization: `Bearer ${value}` })).status, 403);
   assert.equal((await stat(join(app.data, "token"))).mode & 0o777, 0o600);
@@ -99,12 +99,42 @@ test("a node's token and a browser's cookie are known; either is kept for the us
   assert.ok(!POST.authorization.includes(value));
 });
 
+test("two apps of one host have cookies of their own, though a browser sends both to each", async () => {
+  const other = await App.start(NO_CHAIN);
+  try {
+    const [one, two] = [await cookieOf(await app.address()), await cookieOf(await other.address(), other)];
+    for (const [each, own, others] of [[app, one, two], [other, two, one]]) {
+      const machine = async (cookie) => (await each.get("/api/machine", { authorization: "", cookie })).status;
+      assert.equal(await machine(`${one}; ${two}`), 200);
+      assert.equal(await machine(`${two}; ${one}`), 200);
+      assert.equal(await machine(others), 403);
+      assert.equal(await machine(`${own.split("=")[0]}=${others.split("=")[1]}`), 403);
+    }
+  } finally {
+    await other.stop();
+  }
+});
+
+test("a cookie, which a browser shows to servers on other ports, writes nothing to the chain and lets nobody in", async () => {
+  const cookie = await cookieOf(await app.address());
+  const { authorization, ...post } = POST;
+  const writes = ["register-peer", "submit-reward", "submit-winner", "guess-answer", "claim-reward"];
+  for (const name of [...writes, "bet-token-balance", "ticket", "get-api-key/", "alchemy/"]) {
+    const reply = await ask(`/api/${name}`, { ...post, host: host(), cookie });
+    assert.ok([308, 403].includes(reply.status), `${name}: ${reply.status}`);
+  }
+  assert.equal((await ask(STATUS, { host: host(), cookie })).status, 403);
+  for (const name of ["get-api-key", "set-api-key-activated", "rpc", "alchemy/signer/v1/signer-config"]) {
+    assert.notEqual((await ask(`/api/${name}`, { ...post, host: host(), cookie })).status, 403, name);
+  }
+});
+
 test("its folder deleted while it runs: old token and cookie are no good, and nodes learn that nobody has signed in", async () => {
   const cookie = await cookieOf(await app.address());
   await rm(app.data, { recursive: true });
   const asked = { ...POST, host: host(), body: JSON.stringify({ orgId: ORG_ID, peerId: "QmA" }) };
   assert.equal((await ask("/api/register-peer", asked)).status, 403);
-  assert.equal((await ask(STATUS, { host: host(), cookie })).status, 403);
+  assert.equal((await ask("/api/machine", { host: host(), cookie })).status, 403);
   const { authorization } = await app.credentials();
   assert.notEqual(authorization, POST.authorization);
   const reply = await ask("/api/register-peer", { ...asked, authorization });
