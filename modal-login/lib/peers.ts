@@ -34,7 +34,7 @@ export async function peersOf(account: Address): Promise<readonly string[]> {
  * peer id is the base58 form of the SHA-256 multihash of the `PublicKey` message.
  * https://github.com/libp2p/specs/blob/master/peer-ids/peer-ids.md
  */
-export function peerIdOf(file: Buffer): string {
+function peerIdOf(file: Buffer): string {
   const der = file.subarray(HEADER_BYTES);
   const publicKey = createPublicKey({ key: der, format: "der", type: "pkcs1" }).export({ type: "spki", format: "der" });
   const length = [(publicKey.length & 0x7f) | 0x80, publicKey.length >> 7];

@@ -46,7 +46,7 @@ export interface Settings {
 }
 
 /** Reads the settings from the environment, as it is when asked. Throws: a value is none, in one line that names its variable. */
-export function readSettings(variables: Record<string, string | undefined>): Settings {
+function readSettings(variables: Record<string, string | undefined>): Settings {
   const given = Object.entries(variables).filter(([, value]) => value !== undefined && value !== "");
   const parsed = environment.safeParse(Object.fromEntries(given));
   if (!parsed.success) {
