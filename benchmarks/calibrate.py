@@ -269,7 +269,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def ask(options: argparse.Namespace) -> None:
     """Has the judge say of all samples what the arms need, one arm a file."""
-    backend = judge_alone(load_config([f"evaluator.model={options.model}", *options.settings]), Console())
+    settings = [f"evaluator.model={options.model}", "evaluator.mask=false", *options.settings]
+    backend = judge_alone(load_config(settings), Console())
     assert isinstance(backend, Reviewer)
     of_kind = {"fit": (options.fit, FITTING), "report": (options.report, (Split.report,))}
     for kind, path, splits in ((kind, path, splits) for kind, (paths, splits) in of_kind.items() for path in paths):

@@ -266,8 +266,8 @@ def power_of(problems: int) -> list[Power]:
 def run_judge(arm: Arm, data: str, options: argparse.Namespace) -> None:
     config = load_config(options.settings)
     arm = replace(arm, settings={"data": data, "settings": sorted(options.settings)})
-    backend = judge_alone(config, Console())
     forced = variants(config)["judge alone"]
+    backend = judge_alone(forced, Console())
     with start_workers(config) as workers:
         evaluators = [make_evaluator(one, backend, lambda *_: None, workers) for one in (config, forced)]
         harness.run(arm, partial(judged, evaluators), options)

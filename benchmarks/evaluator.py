@@ -210,7 +210,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("settings", nargs="*", metavar="key=value", help="settings of the evaluator")
     options = parser.parse_intermixed_args(arguments)
     config = load_config([f"evaluator.model={options.model}", *options.settings])
-    backend = judge_alone(config, Console())
+    backend = judge_alone(variants(config)["judge alone"], Console())
     with start_workers(config) as workers:
         compare(
             options,

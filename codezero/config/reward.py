@@ -33,7 +33,8 @@ class VerdictMode(Enum):
 class EvaluatorConfig:
     backend: Backend = Backend.auto
     """The kind of judge: transformers (in this process), llama_cpp (in a process of its own), ollama, openai (any
-    server with that protocol), or auto. execution asks no model: it RUNS the tests, in a sandbox."""
+    server with that protocol), or auto (one of the first two, or none where mask would leave it nothing to decide).
+    execution asks no model: it RUNS the tests, in a sandbox."""
     model: str = "auto"
     """The frozen judge: auto (1.5B if memory allows, else 0.5B), a catalogue name, a hub id or a folder; for llama_cpp
     a catalogue name or a .gguf file; for ollama and openai the server's name for the model."""

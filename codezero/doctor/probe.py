@@ -62,7 +62,7 @@ def make_plan() -> dict[str, Any]:
     config = load_config(sys.argv[1:])
     try:
         found = plan_node(config, Path(config.state_dir).expanduser(), Console(), downloads=False)
-        loads_judge = config.evaluator.backend in (Backend.auto, Backend.transformers)
+        loads_judge = found.backend is Backend.transformers and found.judge.is_asked(found.backend)
         names = dict.fromkeys([config.model.name, *([found.judge.name] if loads_judge else [])])
         absent = [name for name in names if store.prepared(name, config.model.cache_dir) is None]
     except CodezeroError as error:

@@ -13,10 +13,11 @@ import torch
 
 from codezero.config import Backend, Dtype, NodeConfig, VerdictMode
 from codezero.errors import ModelError
+from codezero.evaluate import calibration
 from codezero.evaluate.backends.base import JudgeBackend
 from codezero.evaluate.backends.choose import choose_backend, make_outside
 from codezero.evaluate.backends.transformers import TransformersBackend
-from codezero.evaluate.evaluator import FrozenEvaluator
+from codezero.evaluate.evaluator import P_UNSURE, FrozenEvaluator
 from codezero.evaluate.judge import Judge, ModelJudge
 from codezero.evaluate.reading import AttemptReader, Fresh
 from codezero.llm import catalogue, store
@@ -88,9 +89,23 @@ class JudgeWeights:
             return devices.choose_dtype(self._config.model.dtype, self._device)
         return devices.choose_dtype(wanted, self._device, frozen=True)
 
+    def is_asked(self, backend: Backend) -> bool:
+        """Returns False if a judge in this backend, with evaluator.backend=auto, could decide nothing: `evaluator.mask`
+        masks every attempt of which it is unsure, and by its calibration it is unsure of all."""
+        settings, verdict = self._config.evaluator, verdict_in(backend, self._config)
+        masks = settings.backend is Backend.auto and settings.mask and settings.dry_run
+        if not masks or verdict is VerdictMode.generate:
+            return True
+        fitted = calibration.of(self.name)
+        weights = fitted.likelihood if verdict is VerdictMode.likelihood else fitted.logit
+        (least, most), (low, high) = calibration.extremes(weights), P_UNSURE
+        return least <= low or most >= high
+
     def num_bytes(self, backend: Backend) -> int:
-        """Returns the bytes of the planned memory that a judge in this backend takes. A model of the catalogue is not
-        downloaded for that."""
+        """Returns the bytes of the planned memory that a judge in this backend takes; 0 for one that is not asked. A
+        model of the catalogue is not downloaded for that."""
+        if not self.is_asked(backend):
+            return 0
         known = catalogue.find(self.name)
         if backend is Backend.transformers:
             parameters = known.parameters if known else memory.read_shape(self.folder()).num_parameters
@@ -111,8 +126,10 @@ class JudgeWeights:
         return loaded
 
     def outside(self, backend: Backend) -> JudgeBackend | None:
-        """Returns a judge outside this process that has been checked; None if the backend has none. Raises
-        EvaluatorError: it cannot be made or asked."""
+        """Returns a judge outside this process that has been checked; None if the backend has none, or it is not
+        asked. Raises EvaluatorError: it cannot be made or asked."""
+        if not self.is_asked(backend):
+            return None
         weights = self.file() if backend is Backend.llama_cpp else None
         made = make_outside(backend, self._config.evaluator, weights, torch.get_num_threads())
         if made is not None:
@@ -120,26 +137,38 @@ class JudgeWeights:
         return made
 
     def choose(self, fits: bool, begun_with: str | None = None) -> tuple[Backend, str]:
-        """Returns where the judge runs, and why. `fits` is True if this process has memory for it."""
+        """Returns where the judge runs, and why; llama.cpp also stands for a judge that is not asked there. `fits` is
+        True if this process has memory for it."""
         return choose_backend(
             self._config.evaluator,
             self._device.type,
             fits=fits,
-            has_llama_cpp=is_installed(LLAMA_CPP),
+            has_llama_cpp=is_installed(LLAMA_CPP) or not self.is_asked(Backend.llama_cpp),
             has_gguf=catalogue.find(self.name) is not None,
             begun_with=Backend(begun_with) if begun_with else None,
         )
 
 
-def evaluator_line(config: NodeConfig, name: str, backend: Backend, why: str) -> str:
+def verdict_in(backend: Backend, config: NodeConfig) -> VerdictMode:
+    """Returns the way of judging in this backend."""
+    wanted = config.evaluator.verdict
+    if wanted is not VerdictMode.auto:
+        return wanted
+    return VerdictMode.likelihood if backend is Backend.transformers else VerdictMode.logit
+
+
+def evaluator_line(config: NodeConfig, judge: JudgeWeights, backend: Backend, why: str) -> str:
     """Returns a description of the evaluator in one line."""
     if backend is Backend.execution:
         return "evaluator: WARNING: evaluator.backend=execution RUNS what models wrote, in a sandbox"
+    verdict = verdict_in(backend, config).value
+    if not judge.is_asked(backend):
+        return (
+            "evaluator: rules and a dry run, which never runs code; what they leave open is masked, without a judge, "
+            f"since {judge.name} by {verdict} could decide none of it ({why})"
+        )
     first = "rules, a dry run, then " if config.evaluator.dry_run else "rules, then "
-    verdict = config.evaluator.verdict
-    if verdict is VerdictMode.auto:
-        verdict = VerdictMode.likelihood if backend is Backend.transformers else VerdictMode.logit
-    return f"evaluator: {first}{name}, frozen, by {verdict.value}; it never runs code ({backend.value}: {why})"
+    return f"evaluator: {first}{judge.name}, frozen, by {verdict}; it never runs code ({backend.value}: {why})"
 
 
 def make_evaluator(
@@ -151,14 +180,16 @@ def make_evaluator(
     problem_of: ProblemOf = task_alone,
     secret: bytes | None = None,
 ) -> FrozenEvaluator:
-    """Returns the evaluator of a round with the judge `backend`; without one it executes solutions. `workers` read
-    solutions. `problem_of` returns the hidden tests of a task, which dry runs and execution also check, and the
-    reference solution for fresh tests. `secret` is a part of the seed of these, random by default.
+    """Returns the evaluator of a round with the judge `backend`, or without one, as `JudgeWeights.is_asked` says; with
+    evaluator.backend=execution it executes solutions. `workers` read solutions. `problem_of` returns the hidden tests
+    of a task, which dry runs and execution also check, and the reference solution for fresh tests. `secret` is a part
+    of the seed of these, random by default.
 
     Raises EvaluatorError: this machine has no sandbox to execute in.
     """
     settings = config.evaluator
-    dry_run = settings.dry_run and backend is not None
+    executes = settings.backend is Backend.execution
+    dry_run = settings.dry_run and not executes
     attempt_reader = AttemptReader(
         workers,
         dry_run=dry_run,
@@ -168,14 +199,14 @@ def make_evaluator(
         fresh=Fresh(settings.fresh, secret or secrets.token_bytes(16)) if settings.fresh else None,
         environments=config.tasks.environments,
     )
-    judge: Judge
-    if backend is None:
+    judge: Judge | None = None
+    if executes:
         # Imported only here: a node whose user has not set this backend must be unable to run what models wrote.
         from codezero.evaluate.execution import ExecutionJudge
 
         judge = executing = ExecutionJudge(settings, workers, problem_of)
         logger.warning(executing.warning())
-    else:
+    elif backend is not None:
         judge = ModelJudge(backend, settings)
     num_external = config.swarm.num_external if dry_run else math.inf
     at_once = backend.at_once if isinstance(backend, TransformersBackend) else 1
@@ -213,7 +244,7 @@ def evaluator_alone(
 
 
 def judge_alone(config: NodeConfig, console: Console) -> JudgeBackend | None:
-    """Returns a judge without a node; None for execution.
+    """Returns a judge without a node; None for execution, and for a judge that is not asked.
 
     Raises ModelError or EvaluatorError: its weights are not available, do not fit, or it cannot be asked.
     """
@@ -227,8 +258,8 @@ def judge_alone(config: NodeConfig, console: Console) -> JudgeBackend | None:
     chosen, why = weights.choose(fits)
     if chosen is Backend.transformers and not fits:
         raise ModelError(f"memory does not hold {name}: set evaluator.model to a smaller one")
-    console.line(evaluator_line(config, name, chosen, why))
-    if chosen is not Backend.transformers:
+    console.line(evaluator_line(config, weights, chosen, why))
+    if chosen is not Backend.transformers or not weights.is_asked(chosen):
         return weights.outside(chosen)
     backend = TransformersBackend(weights.load(), config.evaluator)
     backend.check()

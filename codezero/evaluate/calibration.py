@@ -14,6 +14,9 @@ import yaml
 _FILE = Path(__file__).with_name("calibration.yaml")
 LARGEST_MARGIN = 30.0
 """The largest absolute log-odds: a model's certainty beyond it has no further effect."""
+_UNBOUNDED = (-math.inf, math.inf)
+_RANGES = {"mean": (-math.inf, 0.0), "total": (-math.inf, 0.0), "passed": (0.0, 1.0), "intercept": (1.0, 1.0)}
+"""The least and the largest value of features and intercept; other features have any value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +59,13 @@ def of(judge: str) -> Calibration:
     return next((one for model, one in table.items() if _kind(model) in name), table["default"])
 
 
+def extremes(weights: Mapping[str, float]) -> tuple[float, float]:
+    """Returns the least and the largest probability that these weights give, whatever the features."""
+    parts = [sorted(w * end for end in _RANGES.get(name, _UNBOUNDED)) for name, w in weights.items() if w]
+    low, high = (sum(part[end] for part in parts) for end in (0, 1))
+    return _probability(low), _probability(high)
+
+
 def _kind(model: str) -> str:
     return model.casefold().removesuffix("-instruct")
 
@@ -70,4 +80,8 @@ def _logistic(weights: Mapping[str, float], found: Mapping[str, float]) -> float
     score = sum(weight * (found[name] if name != "intercept" else 1.0) for name, weight in weights.items())
     if not math.isfinite(score):
         return math.nan
+    return _probability(score)
+
+
+def _probability(score: float) -> float:
     return 1.0 / (1.0 + math.exp(-max(-LARGEST_MARGIN, min(LARGEST_MARGIN, score))))

@@ -77,7 +77,7 @@ class FrozenEvaluator:
 
     def __init__(
         self,
-        judge: Judge,
+        judge: Judge | None,
         config: EvaluatorConfig,
         reward_config: RewardConfig,
         progress: Progress,
@@ -85,7 +85,8 @@ class FrozenEvaluator:
         num_external: float = math.inf,
         at_once: int = 1,
     ) -> None:
-        """`num_external` is J; it is infinite without dry runs, since the judge is then asked about every group. Groups
+        """Without a judge what rules and dry run leave open is masked, which needs `evaluator.mask` and a dry run.
+        `num_external` is J; it is infinite without dry runs, since the judge is then asked about every group. Groups
         wait for others until so many solutions as `at_once` are open, which the judge is then asked about together."""
         self._at_once = at_once
         self._judge, self._config, self._reward_config, self._progress = judge, config, reward_config, progress
@@ -130,7 +131,8 @@ class FrozenEvaluator:
 
     def _judged(self, groups: Sequence[_Read]) -> Iterator[ScoredGroup]:
         """Yields the groups with verdicts and rewards. The judge is asked about all of them together."""
-        opinions = ask(self._judge, [one.asked for one in groups])
+        asked = [one.asked for one in groups]
+        opinions = ask(self._judge, asked) if self._judge is not None else [[] for _ in asked]
         for one, told in zip(groups, opinions, strict=True):
             yield self._scored(one, told)
 
@@ -145,10 +147,10 @@ class FrozenEvaluator:
         }
 
     def _can_be_judged(self, result: AttemptRead) -> bool:
-        """Returns True if the judge can tell anything. It was fitted on functions; of 16 contest programs that a dry
+        """Returns True if a judge can tell anything. It was fitted on functions; of 16 contest programs that a dry
         run had left open it told right from wrong no better than chance (AUC 0.53). The form of the tests decides
         what is a program, since a peer may claim any origin."""
-        return not (self._mask and result.is_program)
+        return self._judge is not None and not (self._mask and result.is_program)
 
     def _scored(self, one: _Read, opinions: Sequence[Opinion]) -> ScoredGroup:
         group, findings, refused = one.group, one.findings, one.findings.refused
@@ -211,7 +213,8 @@ class FrozenEvaluator:
         if p is None:
             if self._can_be_judged(result):
                 return verdict
-            return replace(verdict, outcome=Outcome.UNSURE, reply="the judge is not asked about programs")
+            why = "no judge is asked" if self._judge is None else "the judge is not asked about programs"
+            return replace(verdict, outcome=Outcome.UNSURE, reply=why)
         if result.score is not None:
             return replace(verdict, outcome=Outcome.JUDGED, p_correct=p)
         if p == 0.0:

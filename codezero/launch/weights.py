@@ -14,7 +14,6 @@ import torch
 
 from codezero.config import Backend, Dtype, NodeConfig, ProposerBackend, TrainMethod
 from codezero.errors import DoesNotFit, TrainingError
-from codezero.evaluate.build import judge_that_fits
 from codezero.launch.shared_machine import MemoryShare, Programs
 from codezero.llm import device as devices
 from codezero.llm import store
@@ -52,19 +51,10 @@ def _share(config: NodeConfig, programs: Programs) -> MemoryShare:
     if programs.verifiers:
         free -= programs.verifiers * min(verifying.num_bytes(config, device), equal)
     share = equal if limited else free // programs.nodes
-    names = [config.model.name]
-    judge = (
-        judge_that_fits(share, device, taken=share // 2) if config.evaluator.model == "auto" else config.evaluator.model
-    )
-    if config.evaluator.backend is Backend.llama_cpp:
-        store.weight_file(judge, config.model.cache_dir)
-    elif config.evaluator.backend in (Backend.auto, Backend.transformers):
-        names.append(judge)
-    for name in dict.fromkeys(names):
-        store.prepare(name, config.model.cache_dir)
+    store.prepare(config.model.name, config.model.cache_dir)
     try:
         its = replace(config, train=replace(config.train, memory_limit_gib=share / GIB))
-        plan_node(its, Path(config.state_dir), Console())
+        plan = plan_node(its, Path(config.state_dir), Console())
     except DoesNotFit as error:
         if programs.all == 1:
             raise
@@ -73,6 +63,10 @@ def _share(config: NodeConfig, programs: Programs) -> MemoryShare:
             f"there is no room for {programs.all} programs that learn or propose: {error.needs}: start fewer "
             "(--nodes 1, --proposers 0 or both; --local is one alone), or free memory"
         ) from error
+    if plan.backend is Backend.llama_cpp and plan.judge.is_asked(plan.backend):
+        plan.judge.file()
+    elif plan.backend is Backend.transformers and plan.judge.is_asked(plan.backend):
+        plan.judge.folder()
     return MemoryShare(programs=programs, node_bytes=share, other_bytes=equal)
 
 

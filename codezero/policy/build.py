@@ -105,14 +105,14 @@ class Models:
         console.line(
             f"solver: {config.model.name}, {plan.memory.method.value}, on {devices.describe(device, plan.dtype)}"
         )
-        console.line(evaluator_line(config, plan.judge.name, plan.backend, plan.why))
+        console.line(evaluator_line(config, plan.judge, plan.backend, plan.why))
 
     def _load_judge(self, config: NodeConfig, plan: NodePlan, base: LoadedModel, frozen: Frozen) -> None:
-        """Loads the judge, if it runs in this process, and has it answer once. A judge that is the policy's `base` is
-        asked in the context `frozen`."""
+        """Loads the judge, if it is asked in this process, and has it answer once. A judge that is the policy's `base`
+        is asked in the context `frozen`."""
         assert plan.memory is not None
         self.judge: LoadedModel | None = None
-        if plan.backend is not Backend.transformers:
+        if plan.backend is not Backend.transformers or not plan.judge.is_asked(plan.backend):
             return
         self.judge = base
         if plan.memory.method is TrainMethod.full or not plan.judge.is_policy(plan.dtype):

@@ -79,12 +79,66 @@ def test_the_judges_precision(monkeypatch, settings, in_hardware, dtype):
     assert config.evaluator.dtype in (Dtype.auto, Dtype.float32)
 
 
+def weights_of(model, *settings):
+    return judging.JudgeWeights(load_config(settings), model, judging.torch.device("cpu"), Console(), downloads=False)
+
+
 def test_the_line_at_the_start_says_what_judges():
     config = load_config([])
-    line = judging.evaluator_line(config, "M", Backend.llama_cpp, "why")
+    line = judging.evaluator_line(config, weights_of("M"), Backend.llama_cpp, "why")
     assert line == "evaluator: rules, a dry run, then M, frozen, by logit; it never runs code (llama_cpp: why)"
-    assert "by likelihood" in judging.evaluator_line(config, "M", Backend.transformers, "why")
-    assert "RUNS" in judging.evaluator_line(config, "M", Backend.execution, "why")
+    assert "by likelihood" in judging.evaluator_line(config, weights_of("M"), Backend.transformers, "why")
+    assert "RUNS" in judging.evaluator_line(config, weights_of("M"), Backend.execution, "why")
+    line = judging.evaluator_line(config, weights_of(judging.SMALL_JUDGE), Backend.llama_cpp, "why")
+    assert line == (
+        "evaluator: rules and a dry run, which never runs code; what they leave open is masked, without a judge, "
+        "since Qwen2.5-Coder-0.5B-Instruct by logit could decide none of it (why)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "backend", "settings", "asked"),
+    [
+        (judging.SMALL_JUDGE, Backend.llama_cpp, [], False),
+        (judging.SMALL_JUDGE, Backend.transformers, [], True),
+        (judging.SMALL_JUDGE, Backend.transformers, ["evaluator.verdict=logit"], False),
+        (judging.SMALL_JUDGE, Backend.llama_cpp, ["evaluator.verdict=generate"], True),
+        (judging.SMALL_JUDGE, Backend.llama_cpp, ["evaluator.mask=false"], True),
+        (judging.SMALL_JUDGE, Backend.llama_cpp, ["evaluator.dry_run=false"], True),
+        (judging.SMALL_JUDGE, Backend.llama_cpp, ["evaluator=llama_cpp"], True),
+        (judging.LARGE_JUDGE, Backend.llama_cpp, [], True),
+        ("somebody/else", Backend.llama_cpp, [], True),
+    ],
+)
+def test_a_judge_that_could_decide_nothing_is_not_asked(monkeypatch, model, backend, settings, asked):
+    made = []
+    monkeypatch.setattr(judging, "make_outside", lambda backend, *_: made.append(backend))
+    monkeypatch.setattr(judging.JudgeWeights, "file", lambda self: None)
+    weights = weights_of(model, *settings)
+    assert weights.is_asked(backend) is asked
+    weights.outside(backend)
+    assert made == [backend] * asked
+    if model == judging.SMALL_JUDGE:
+        assert (weights.num_bytes(backend) > 0) is asked
+
+
+def test_a_judge_that_is_not_asked_needs_no_package(monkeypatch):
+    monkeypatch.setattr(judging, "is_installed", lambda package: False)
+    found = [
+        weights_of(judging.SMALL_JUDGE, *settings).choose(fits=False)[0] for settings in ([], ["evaluator.mask=false"])
+    ]
+    assert found == [Backend.llama_cpp, Backend.transformers]
+
+
+def test_without_a_judge_what_the_dry_run_leaves_open_is_masked_also_in_all_groups_of_peers(workers):
+    config = load_config(["swarm=native", "swarm.num_external=1"])
+    evaluator = judging.make_evaluator(config, None, lambda *_: None, workers)
+    unknown = "```python\nimport random\n\ndef f(x):\n    return random.choice([x])\n```"
+    one = group([rollout(text=text) for text in (RIGHT, unknown, WRONG)], of=task(), peer_id="p")
+    for found in evaluator.score(SwarmRound(round_id=RoundId(number=1), local=(one,), external=(one, one))):
+        assert [verdict.outcome for verdict in found.verdicts] == [Outcome.JUDGED, Outcome.UNSURE, Outcome.JUDGED]
+        assert [reward is None for reward in found.rewards] == [False, True, False]
+        assert found.verdicts[1].reply == "no judge is asked"
 
 
 @pytest.mark.parametrize(

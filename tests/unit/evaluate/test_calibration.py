@@ -40,6 +40,23 @@ def test_a_judge_outside_this_process_has_the_weights_of_its_model(judge, model)
     assert calibration.of(judge) is calibration.of(model) is not calibration.of("somebody/else")
 
 
+def test_what_weights_can_decide_is_known_without_a_judge():
+    assert calibration.extremes({"margin": 1.0}) == pytest.approx((0.0, 1.0))
+    assert calibration.extremes({"margin": 0.0, "mean": 2.0, "intercept": 0.0}) == pytest.approx((0.0, 0.5))
+    of_passed = calibration.extremes({"passed": -2.0, "intercept": 1.0})
+    assert of_passed == pytest.approx((1 / (1 + math.exp(1.0)), 1 / (1 + math.exp(-1.0))))
+
+
+def test_the_small_judge_decides_nothing_by_yes_or_no():
+    low, high = P_UNSURE
+    for model in (SMALL_JUDGE, LARGE_JUDGE, "somebody/else"):
+        fitted = calibration.of(model)
+        unsure = [
+            low < least and most < high for least, most in map(calibration.extremes, (fitted.likelihood, fitted.logit))
+        ]
+        assert unsure == [False, model == SMALL_JUDGE]
+
+
 def test_an_unknown_model_is_taken_at_its_word():
     assert calibration.of("somebody/else").by_logit(0.8, 0.2) == pytest.approx(0.8)
 

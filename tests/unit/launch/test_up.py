@@ -439,6 +439,18 @@ def test_memory_is_shared_out_and_a_limit_is_each_nodes_own(tmp_path):
     assert limited == MemoryShare(programs=many, node_bytes=3 << 30, other_bytes=3 << 30)
 
 
+@pytest.mark.parametrize(("mask", "prepared"), [("true", []), ("false", ["llama_cpp"])])
+def test_a_judge_that_no_node_will_start_is_not_downloaded(tmp_path, monkeypatch, mask, prepared):
+    model, found = save_tiny(tmp_path / "model"), []
+    monkeypatch.setattr("codezero.evaluate.build.is_installed", lambda package: True)
+    monkeypatch.setattr("codezero.evaluate.build.JudgeWeights.file", lambda self: found.append("llama_cpp"))
+    monkeypatch.setattr("codezero.evaluate.build.JudgeWeights.folder", lambda self: found.append("transformers"))
+    monkeypatch.setattr("codezero.launch.weights.free_room", lambda *_: Room(memory=2 << 30, disk=1 << 40))
+    settings = ["preset=local", f"model.name={model}", "model.device=cpu", "evaluator.dtype=float32"]
+    prepare_for(load_config([*settings, f"evaluator.mask={mask}"]), [Programs(nodes=1)])
+    assert found == prepared
+
+
 def test_proposer_and_test_writer_take_their_part_of_the_memory_before_nodes_share_the_rest(tmp_path, monkeypatch):
     monkeypatch.setattr("codezero.launch.weights.free_room", lambda *_: Room(memory=10 << 30, disk=1 << 40))
     model = save_tiny(tmp_path / "model")

@@ -194,6 +194,29 @@ def test_auto_leaves_for_llama_cpp_where_memory_does_not_hold_the_judge(tmp_path
     assert made.judge is None
 
 
+@pytest.mark.parametrize(("mask", "started"), [("true", []), ("false", ["outside"])])
+def test_auto_starts_no_judge_outside_that_could_decide_nothing(tmp_path, monkeypatch, capsys, mask, started):
+    model, found, planned = save_tiny(tmp_path / "model"), [], []
+    plan_training = build.plan_training
+
+    def tight(shape, config, load, room):
+        planned.append(load.evaluator_bytes)
+        if load.evaluator_bytes > 1 << 30:  # of the judge in this process
+            raise TrainingError("too much")
+        return plan_training(shape, config, load, room)
+
+    monkeypatch.setattr(build, "plan_training", tight)
+    monkeypatch.setattr(judging, "is_installed", lambda package: True)
+    monkeypatch.setattr(JudgeWeights, "file", lambda self: found.append("file"))
+    monkeypatch.setattr(judging, "make_outside", lambda *_: found.append("outside"))
+    settings = ("evaluator.dtype=float32", f"evaluator.mask={mask}")
+    _, made = made_from(tmp_path / "a", model, judging.SMALL_JUDGE, *settings)
+    assert (found[-1:], made.judge, made.judge_backend) == (started, None, None)
+    assert (planned[-1] == 0) == (mask == "true")
+    assert ("masked, without a judge, since" in capsys.readouterr().out) == (mask == "true")
+    assert made.settings["evaluator.backend"] == "llama_cpp"
+
+
 def test_a_node_without_room_says_what_it_needs_with_the_judge_that_takes_none(monkeypatch, tmp_path):
     monkeypatch.setattr(build, "free_room", lambda *_: Room(memory=4 << 30, disk=1 << 40))
     monkeypatch.setattr(judging, "is_installed", lambda package: True)
