@@ -18,7 +18,7 @@ from codezero.errors import DoesNotFit
 from codezero.llm import device as devices
 from codezero.llm.adapters import fuse_adapters
 from codezero.runtime import limits
-from codezero.runtime.amounts import GIB, shortage
+from codezero.runtime.amounts import GIB, gib, shortage
 from codezero.train.memory import MemoryEstimate, ModelShape, Workload, estimate, micro_batch_sequences
 
 DEFAULT_ADAPTERS = "default"
@@ -62,10 +62,7 @@ def plan_training(shape: ModelShape, config: TrainConfig, load: Workload, room: 
 
     Raises DoesNotFit: no plan fits.
     """
-    tried = [config]
-    if config.method is TrainMethod.full and load.dtype is torch.bfloat16:
-        tried.append(replace(config, masters=False))
-    plans = [estimate(shape, config.method, one, load) for settings in tried for one in _smaller_plans(settings, load)]
+    plans = _plans(shape, config, load)
     for plan in plans:
         if _fits(plan, room):
             wide = _most_groups(shape, plan, load, room)
@@ -78,7 +75,7 @@ def plan_training(shape: ModelShape, config: TrainConfig, load: Workload, room: 
     ]
     raise DoesNotFit(
         f"training with train.method={nearest.method.value} needs {' and '.join(needs)}",
-        list(_hints(nearest.method, load, nearest.peak > room.memory)),
+        list(_hints(shape, config, load, nearest.peak > room.memory)),
     )
 
 
@@ -125,6 +122,14 @@ def _adapters(config: TrainConfig) -> LoraConfig:
     )
 
 
+def _plans(shape: ModelShape, config: TrainConfig, load: Workload) -> list[MemoryEstimate]:
+    """Returns the estimates that `plan_training` takes the first fitting one of."""
+    tried = [config]
+    if config.method is TrainMethod.full and load.dtype is torch.bfloat16:
+        tried.append(replace(config, masters=False))
+    return [estimate(shape, config.method, one, load) for settings in tried for one in _smaller_plans(settings, load)]
+
+
 def _smaller_plans(config: TrainConfig, load: Workload) -> Iterator[TrainConfig]:
     """Yields the settings, then others that need less and less memory for the same update, at the cost of time."""
     yield config
@@ -163,13 +168,21 @@ def _fits(plan: MemoryEstimate, room: Room) -> bool:
     return plan.peak <= room.memory and plan.disk <= room.disk
 
 
-def _hints(method: TrainMethod, load: Workload, lacks_memory: bool) -> Iterator[str]:
-    """Yields the settings that need less, from the one that costs least to the one that costs most."""
-    if method is TrainMethod.full:
-        yield "train.method=lora"
+def _hints(shape: ModelShape, config: TrainConfig, load: Workload, lacks_memory: bool) -> Iterator[str]:
+    """Yields the settings that need less, from the one that costs least to the one that costs most, with what they
+    need, but for other models, whose shapes are not known here."""
+
+    def needing(setting: str, config: TrainConfig, load: Workload) -> str:
+        least = _plans(shape, config, load)[-1]
+        size = gib(least.peak) if lacks_memory else f"{gib(least.disk)} of disk"
+        return f"{setting} (needs {size})"
+
+    if config.method is TrainMethod.full:
+        yield needing("train.method=lora", replace(config, method=TrainMethod.lora), load)
     if lacks_memory:
         fastest = devices.choose_dtype(Dtype.auto, torch.device(load.device_type), frozen=True)
         if load.dtype is torch.float32 and fastest is torch.bfloat16:
-            yield "model.dtype=bfloat16"
-        yield f"rollout.max_new_tokens below {load.completion_tokens}"
+            yield needing("model.dtype=bfloat16", config, replace(load, dtype=torch.bfloat16))
+        if (half := load.completion_tokens // 2) > 0:
+            yield needing(f"rollout.max_new_tokens={half}", config, replace(load, completion_tokens=half))
     yield f"a smaller model.name (`{checkout.COMMAND} models list`)"

@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 
 import pytest
@@ -34,9 +35,25 @@ def test_too_small_for_full_names_ways_out(x86, no_bfloat16):
         plan_training(QWEN_0_5B, config, load(), room(6.4))
     assert found.value.needs == ("training with train.method=full needs 6.43 GiB of memory where 6.40 GiB can be used")
     assert str(found.value) == (
-        f"{found.value.needs}: set train.method=lora, or rollout.max_new_tokens below 256, or a smaller model.name "
-        f"(`{checkout.COMMAND} models list`)"
+        f"{found.value.needs}: set train.method=lora (needs 4.3 GiB), or rollout.max_new_tokens=128 (needs 6.3 GiB), "
+        f"or a smaller model.name (`{checkout.COMMAND} models list`)"
     )
+
+
+def test_the_sizes_of_ways_out_are_enough(x86, monkeypatch):
+    monkeypatch.setattr("codezero.llm.device.computes_in_bfloat16", lambda: True)
+    with pytest.raises(DoesNotFit) as found:
+        plan_training(QWEN_0_5B, TrainConfig(method=TrainMethod.full), load(), room(1))
+    lora, narrow, short = (float(size) for size in re.findall(r"\(needs (\d\.\d) GiB\)", str(found.value)))
+    ways = (
+        (TrainMethod.lora, load(), lora),
+        (TrainMethod.full, load(dtype=torch.bfloat16), narrow),
+        (TrainMethod.full, load(completion_tokens=128), short),
+    )
+    for method, work, size in ways:
+        assert plan_training(QWEN_0_5B, TrainConfig(method=method), work, room(size + 0.05)).method is method
+        with pytest.raises(DoesNotFit):
+            plan_training(QWEN_0_5B, TrainConfig(method=method), work, room(size - 0.05))
 
 
 def on_a_card(shape, memory_gib, **settings):
@@ -98,7 +115,7 @@ def test_too_small_for_lora_names_bfloat16_where_the_processor_computes_in_it(mo
 def test_short_disk_names_what_needs_less_disk(x86):
     with pytest.raises(DoesNotFit, match=r"needs 11\.0 GiB of disk where 4\.0 GiB can be used") as found:
         plan_training(QWEN_0_5B, TrainConfig(method=TrainMethod.full), load(), room(20, disk_gib=4))
-    assert "set train.method=lora, or a smaller model.name" in str(found.value)
+    assert "set train.method=lora (needs 0.2 GiB of disk), or a smaller model.name" in str(found.value)
     assert "max_new_tokens" not in str(found.value)
 
 
