@@ -11,7 +11,7 @@ import numpy as np
 
 from codezero.evaluate.gain import Direction, newest
 from codezero.evaluate.intervals import Floats
-from codezero.policy.probe import SAMPLES, START_SAMPLES
+from codezero.policy.probing.probe import SAMPLES, START_SAMPLES
 
 NUM_PROBLEMS = 89
 GAINS, PASSES = (0.0, 0.03, 0.05, 0.08, 0.10, 0.15), (1, 2, 4, 8, 16, 32)

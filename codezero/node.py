@@ -21,8 +21,9 @@ from codezero.observe.monitor import RoundMonitor
 from codezero.observe.status import SAVING, WAITING
 from codezero.observe.trackers.metrics import round_metrics
 from codezero.policy.ahead import AheadSolver
-from codezero.policy.build import Models, held_out_for, make_probe
-from codezero.policy.measure import Measuring
+from codezero.policy.build import Models
+from codezero.policy.probing.build import held_out_for, make_probe
+from codezero.policy.probing.measure import Measuring
 from codezero.policy.solver import PolicySolver, sampling
 from codezero.proposer.refusal import refusal
 from codezero.publish.build import start_publisher

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import math
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -18,30 +16,20 @@ from codezero.config import Backend, Network, NodeConfig, RolloutEngine, TrainCo
 from codezero.errors import TrainingError
 from codezero.evaluate.backends.transformers import Frozen, TransformersBackend
 from codezero.evaluate.build import LARGE_JUDGE, JudgeWeights, count_workers, evaluator_line, judge_that_fits
-from codezero.evaluate.reading import AttemptReader
 from codezero.llm import catalogue, engines, store
 from codezero.llm import device as devices
 from codezero.llm.load import LoadedModel, load_model
 from codezero.llm.sample import SampleGroups
-from codezero.observe.probes import LEAST_ROUNDS, ProbeSeries
-from codezero.policy.probe import SAMPLES, START_SAMPLES, Probe
-from codezero.policy.solver import PolicySolver, measuring_solver
-from codezero.ports import Progress
-from codezero.prompts import solver as prompt
 from codezero.rollouts.build import make_remote
 from codezero.rollouts.engine import RemoteEngine
 from codezero.runtime import state
 from codezero.runtime.amounts import GIB, gib
 from codezero.runtime.console import Console
-from codezero.tasks.held_out import load_held_out
 from codezero.train import memory
 from codezero.train.memory import QWEN_0_5B, MemoryEstimate, ModelShape, Workload
 from codezero.train.method import Room, apply_lora, free_room, plan_training
-from codezero.types import Task
-from codezero.workers import Workers
 from codezero.workers.pool import WORKER_BYTES
 
-EVALUATE = Path(__file__).parents[1] / "evaluate"
 PROMPT_TOKENS, LONG_PROMPT_TOKENS = 512, 2048
 """The longest prompts that memory is planned for, in tokens: of problems with unit tests, and of contest statements and
 tasks of environments, which have 6,000 characters at most. Own tasks with longer ones are solved where memory has room
@@ -297,51 +285,3 @@ def judge_beside(config: NodeConfig, shape: ModelShape, device: torch.device, dt
 def _locked_and_frozen(policy_lock: threading.Lock, frozen: Frozen) -> Iterator[None]:
     with policy_lock, frozen():
         yield
-
-
-def held_out_for(config: NodeConfig, steps: int) -> dict[str, Task]:
-    """Returns the problems that a run of so many rounds or batches, 0 for one without a limit, measures itself on; none
-    if it does not."""
-    return load_held_out() if config.probe.share and (steps == 0 or steps >= LEAST_ROUNDS) else {}
-
-
-def make_probe(
-    config: NodeConfig,
-    policy: LoadedModel,
-    problems: Mapping[str, Task],
-    series: ProbeSeries,
-    workers: Workers,
-    progress: Progress,
-    *,
-    engine: RolloutEngine,
-    sample: SampleGroups,
-    rows: int,
-    turn: Callable[[], AbstractContextManager[object]],
-) -> Probe | None:
-    """Returns the probe that measures the policy on these problems; None if there are none. `sample` is the engine's
-    function; `rows` and `turn` are as for Probe."""
-    if not problems:
-        return None
-
-    def make_solver(num_samples: int, temperature: float, number: int) -> PolicySolver:
-        length, seed = config.rollout.max_new_tokens, config.seed + 1_000_003 * (number + 1)
-        return measuring_solver(policy, num_samples, length, temperature, seed, lambda *_: None, sample=sample)
-
-    texts = [engine.value, f"{config.rollout.max_new_tokens} tokens, {START_SAMPLES}, then {SAMPLES} samples"]
-    for task in problems.values():
-        texts += [str(policy.encode_chat(prompt.messages(task.question))), task.tests]
-    for package in ("dryrun", "rules"):  # another version may have other verdicts
-        texts += [path.read_text(encoding="utf-8") for path in sorted((EVALUATE / package).rglob("*.py"))]
-    model = f"{policy.name} in {str(policy.model.dtype).removeprefix('torch.')}"
-    return Probe(
-        problems,
-        f"{model}, {hashlib.sha256(chr(0).join(texts).encode()).hexdigest()[:16]}",
-        make_solver,
-        AttemptReader(workers, dry_run=True, fatal_rules=True, show=False),
-        Path(config.tracking.log_dir).expanduser(),
-        series,
-        share=config.probe.share,
-        rows=rows,
-        turn=turn,
-        progress=progress,
-    )

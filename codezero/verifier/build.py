@@ -17,8 +17,8 @@ from codezero.llm.load import LoadedModel
 from codezero.llm.sample import SampleGroups
 from codezero.observe.probes import PAIR
 from codezero.policy import writer
-from codezero.policy.build import held_out_for, make_probe
-from codezero.policy.probe import Probe
+from codezero.policy.probing.build import held_out_for, make_probe
+from codezero.policy.probing.probe import Probe
 from codezero.policy.solver import PolicySolver, sampling
 from codezero.policy.writer import Writing
 from codezero.ports import Progress

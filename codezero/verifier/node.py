@@ -17,7 +17,7 @@ from codezero.observe.cases import CASES
 from codezero.observe.status import SAVING
 from codezero.observe.trackers.metrics import cases_metrics
 from codezero.policy import writer
-from codezero.policy.measure import Measuring
+from codezero.policy.probing.measure import Measuring
 from codezero.reports import CasesReport
 from codezero.runtime import state
 from codezero.train.checkpoint import CheckpointStore

@@ -24,6 +24,7 @@ from codezero.llm.vllm_engine import VllmEngine
 from codezero.observe.probes import NODE
 from codezero.policy import build
 from codezero.policy.build import Models
+from codezero.policy.probing import build as probing
 from codezero.runtime import state
 from codezero.runtime.console import Console
 from codezero.train.memory import QWEN_0_5B
@@ -254,7 +255,7 @@ def test_probes_are_compared_only_if_prompt_and_judge_are_the_same(tmp_path, mon
     config, made = made_from(tmp_path, model, model)
 
     def kind():
-        probe = build.make_probe(
+        probe = probing.make_probe(
             config,
             made.policy,
             {"p": task("a problem")},
@@ -275,7 +276,7 @@ def test_probes_are_compared_only_if_prompt_and_judge_are_the_same(tmp_path, mon
     monkeypatch.undo()
     (tmp_path / "rules").mkdir()
     (tmp_path / "rules" / "new.py").touch()
-    monkeypatch.setattr(build, "EVALUATE", tmp_path)
+    monkeypatch.setattr(probing, "EVALUATE", tmp_path)
     assert kind() != first
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from codezero.evaluate.gain import Direction
 from codezero.observe.probes import Learning, Pass, learning
-from codezero.policy.measure import Measuring
+from codezero.policy.probing.measure import Measuring
 from tests.unit.observe.test_probes import passes
 
 

@@ -14,9 +14,9 @@ from codezero.evaluate.gain import Direction
 from codezero.evaluate.reading import AttemptReader
 from codezero.node import Node
 from codezero.observe.probes import NODE, learning
-from codezero.policy import build
-from codezero.policy import probe as probe_module
-from codezero.policy.probe import SAMPLES, START_SAMPLES, Probe
+from codezero.policy.probing import build
+from codezero.policy.probing import probe as probe_module
+from codezero.policy.probing.probe import SAMPLES, START_SAMPLES, Probe
 from codezero.publish.tokens import HubTokens
 from codezero.runtime.console import Console
 from codezero.tasks.held_out import load_held_out

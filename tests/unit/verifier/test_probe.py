@@ -13,9 +13,9 @@ from codezero.evaluate.evaluator import proven
 from codezero.harness import policy
 from codezero.llm.sample import sample_groups
 from codezero.observe.probes import learning
-from codezero.policy import build as policy_build
-from codezero.policy import probe as probe_module
-from codezero.policy.probe import Probe
+from codezero.policy.probing import build as probing_build
+from codezero.policy.probing import probe as probe_module
+from codezero.policy.probing.probe import Probe
 from codezero.train.checkpoint import CheckpointStore
 from codezero.train.method import SOLVER
 from codezero.verifier import build, write
@@ -68,7 +68,7 @@ def test_a_solver_that_is_trained_in_a_long_run_is_measured(changes, is_measured
 
 def test_the_solver_is_measured_whatever_the_test_writer_has_learnt(tmp_path, settings, monkeypatch):
     written = []
-    monkeypatch.setattr(policy_build, "load_held_out", lambda: PROBLEMS)
+    monkeypatch.setattr(probing_build, "load_held_out", lambda: PROBLEMS)
     monkeypatch.setattr(
         probe_module, "proven", lambda _, group: written.append([one.text for one in group.rollouts]) or []
     )
@@ -96,7 +96,7 @@ def test_the_solver_is_measured_whatever_the_test_writer_has_learnt(tmp_path, se
 @pytest.mark.slow
 def test_a_pair_learns_the_same_with_probes_and_whenever_it_was_stopped(tmp_path, settings, monkeypatch):
     let_a_pair_learn(monkeypatch)
-    monkeypatch.setattr(policy_build, "LEAST_ROUNDS", 1)
+    monkeypatch.setattr(probing_build, "LEAST_ROUNDS", 1)
     whole, parts, without = (tmp_path / name for name in ("whole", "parts", "without"))
     due(monkeypatch, *[True, True, False] * 2)  # one probe before each batch
     assert verify(whole, settings, 2) == 0
@@ -134,7 +134,7 @@ def test_a_pair_learns_the_same_with_probes_and_whenever_it_was_stopped(tmp_path
 @pytest.mark.slow
 def test_a_solver_that_gets_worse_is_warned_of_and_its_best_weights_are_kept(tmp_path, settings, monkeypatch):
     monkeypatch.setattr(write, "MAX_NEW_TOKENS", 8)
-    monkeypatch.setattr(policy_build, "LEAST_ROUNDS", 1)
+    monkeypatch.setattr(probing_build, "LEAST_ROUNDS", 1)
     told = [passes(0.25), passes(0.25, 1.0), passes(0.25, 1.0, 0.3, 0.3, 0.3)]
     due(monkeypatch, *[True, True, False] * 3)
     monkeypatch.setattr(Probe, "take", lambda self, *_: setattr(self, "learning", learning(told.pop(0))) or True)

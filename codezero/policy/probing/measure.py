@@ -9,7 +9,7 @@ from codezero.config import checkout
 from codezero.evaluate.gain import Direction
 from codezero.observe.probes import Learning
 from codezero.observe.status import PROBING, StatusFile
-from codezero.policy.probe import Probe
+from codezero.policy.probing.probe import Probe
 from codezero.runtime import state
 from codezero.runtime.console import Console
 from codezero.train.checkpoint import CheckpointStore
