@@ -36,6 +36,8 @@ done
 if [ -n "${CODEZERO_VENV:-}" ]; then
   [ -x "$CODEZERO_VENV/bin/codezero" ] || fail "CODEZERO_VENV=$CODEZERO_VENV holds no codezero: install it there, or unset it"
 else
+  # A misspelt option or setting is told before minutes of set-up; what is asked here needs no package.
+  if [ ! -e .venv/installed ] && python=$(find_python 2>/dev/null); then "$python" -B -m codezero start --check-names "$@"; fi
   set_up_venv
   CODEZERO_VENV=$PWD/.venv
 fi

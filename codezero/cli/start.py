@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from codezero.cli.options import MAX_PORT, Commands, add_command, number
 from codezero.cli.swarm import add_gpus_option, add_up_options, up_options
 from codezero.config.checkout import START
+from codezero.config.names import check_names
 from codezero.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -57,10 +58,14 @@ def add_commands(commands: Commands) -> None:
     rest.add_argument("--show-config", action="store_true", help="print the resulting configuration and exit")
     own = start.add_argument_group("a swarm of your own")
     add_up_options(own, folder=None, rounds=None)
+    start.add_argument("--check-names", action="store_true", help=argparse.SUPPRESS)  # for run_rl_swarm.sh
     start.add_argument("settings", nargs="*", metavar="key=value", help="settings, as for codezero run")
 
 
 def _start(options: argparse.Namespace) -> int:
+    if options.check_names:
+        check_names(options.settings)
+        return 0
     from codezero.launch.choices import Options, SignIn
     from codezero.launch.start import StartOptions, start
 

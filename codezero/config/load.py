@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import difflib
 import inspect
 import math
 import os
+import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
@@ -20,18 +20,12 @@ import yaml
 from codezero import __version__
 from codezero.config import NodeConfig, checkout, swarm_file
 from codezero.config.check import require
+from codezero.config.names import CONFIG_DIR_ENV, check_names, config_dir, is_swarm_file, leaves, unknown
 from codezero.errors import ConfigError
 
-CONFIG_DIR_ENV = "CODEZERO_CONFIG_DIR"
 RESET_ENV = "CODEZERO_RESET_CONFIG"
 _CHOOSE_TASKS = ("preset=", "tasks=", "tasks.modules=", "tasks.builtin.", "tasks.code_contests.", "tasks.mbpp.")
 """The beginnings of overrides by which a user chooses what a node draws from."""
-
-
-def config_dir() -> Path:
-    """Returns the folder of the YAML files: CODEZERO_CONFIG_DIR, else the shipped one."""
-    own = os.environ.get(CONFIG_DIR_ENV)
-    return Path(own).expanduser().absolute() if own else checkout.CONFIGS
 
 
 def load_config(overrides: Sequence[str] = ()) -> NodeConfig:
@@ -50,10 +44,9 @@ def load_config(overrides: Sequence[str] = ()) -> NodeConfig:
     if not (config_dir() / "node.yaml").exists():
         how = f"{checkout.START} puts the shipped files there; or unset {CONFIG_DIR_ENV}"
         raise ConfigError(f"{config_dir()} holds no node.yaml: {how}")
-    known = _schema()
+    _schema()
     overrides = _with_swarm_file(overrides)
-    for override in overrides:
-        _check_override(override, known)
+    check_names(overrides)
     try:
         with initialize_config_dir(str(config_dir()), version_base="1.3", job_name="codezero"):
             config = OmegaConf.to_object(compose("node", [_taken_literally(override) for override in overrides]))
@@ -79,18 +72,17 @@ def _of_files(error: Exception) -> str:
 
 
 @cache
-def _schema() -> set[str]:
-    """Registers `NodeConfig` with Hydra as the schema; returns the keys of all its settings."""
+def _schema() -> None:
+    """Registers `NodeConfig` with Hydra as the schema."""
     from hydra.core.config_store import ConfigStore
 
     ConfigStore.instance().store("schema", NodeConfig)
-    return set(leaves(NodeConfig()))
 
 
 def _with_swarm_file(overrides: Sequence[str]) -> list[str]:
     """Returns the overrides with the settings of a swarm file in place of `swarm=FILE`, before all others."""
     choices = [override.removeprefix("swarm=") for override in overrides if override.startswith("swarm=")]
-    files = [choice for choice in choices if swarm_file.is_swarm_file(choice)]
+    files = [choice for choice in choices if is_swarm_file(choice)]
     if not files:
         return list(overrides)
     if len(choices) > 1:
@@ -102,27 +94,6 @@ def _with_swarm_file(overrides: Sequence[str]) -> list[str]:
     chosen = any(override.startswith(_CHOOSE_TASKS) for override in rest)
     tasks = [f"tasks={swarm.tasks.value}"] if swarm.tasks and not chosen else []
     return [*swarm_file.overrides(swarm), *tasks, *rest]
-
-
-def _check_override(override: str, known: set[str]) -> None:
-    key, equals, value = override.partition("=")
-    if not equals:
-        raise ConfigError(f"'{override}' is not a setting: write it as key=value, such as train.learning_rate=2e-6")
-    groups = {
-        folder.name: sorted(f.stem for f in folder.glob("*.yaml"))
-        for folder in config_dir().iterdir()
-        if folder.is_dir()
-    }
-    if key in groups:
-        if value not in groups[key]:
-            or_file = "; a swarm file ends in .yaml" if key == "swarm" else ""
-            raise ConfigError(f"{key}={value} is not one of the shipped choices: {', '.join(groups[key])}{or_file}")
-    elif key not in known:
-        near = difflib.get_close_matches(key, [*known, *groups], n=2)
-        hint = (
-            f"did you mean {' or '.join(near)}?" if near else f"see `{checkout.COMMAND} run --show-config` for all keys"
-        )
-        raise ConfigError(f"unknown setting {key}: {hint}")
 
 
 def _taken_literally(override: str) -> str:
@@ -156,6 +127,9 @@ def _one_line(error: Exception) -> str:
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
     lines = [line for line in lines if not line.endswith("raised while composing config:")]  # of a value in a file
     key = next((line.removeprefix("full_key: ") for line in lines if line.startswith("full_key: ")), "")
+    in_file = re.match(r"In '(.+)': ConfigKeyError raised", str(cause))
+    if key and in_file:
+        return unknown(key, where=f" in {config_dir() / in_file[1]}.yaml")
     if key and lines[0].endswith("is not a ListConfig, list or tuple."):
         return f"{key} is a list: write it as '{key}=[A,B]', also with one value"
     return f"{key}: {lines[0]}" if key else lines[0] if lines else type(cause).__name__
@@ -208,18 +182,6 @@ def _plain(value: object) -> object:
     if isinstance(value, Mapping):
         return {key: _plain(each) for key, each in value.items()}
     return [_plain(each) for each in value] if isinstance(value, Sequence) and not isinstance(value, str) else value
-
-
-def leaves(section: Any, prefix: str = "") -> dict[str, Any]:
-    """Returns the values of all settings by key."""
-    found: dict[str, Any] = {}
-    for field in dataclasses.fields(section):
-        value = getattr(section, field.name)
-        if dataclasses.is_dataclass(value):
-            found |= leaves(value, f"{prefix}{field.name}.")
-        else:
-            found[prefix + field.name] = value
-    return found
 
 
 def _literal(value: Any) -> str:

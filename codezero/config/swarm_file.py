@@ -27,13 +27,13 @@ import yaml
 from codezero.config import LedgerKind, Network
 from codezero.config.check import require
 from codezero.config.multiaddr import Multiaddr
+from codezero.config.names import is_swarm_file
 from codezero.errors import ConfigError
 
 VERSION = 1
 MAX_BYTES = 64 * 1024
 MAX_BOOTNODES = 32
 MAX_GENERATIONS = 256
-SUFFIXES = (".yaml", ".yml")
 Choice = TypeVar("Choice", bound=Enum)
 
 
@@ -75,11 +75,6 @@ class SwarmFile:
                 raise ConfigError(f"bootnodes: {_shown(address)} is not an address: {error}") from error
             require(found.peer is not None, "bootnodes", address, "end it with /p2p/ and the peer id")
             require(found.port > 0, "bootnodes", address, "name the port")
-
-
-def is_swarm_file(choice: str) -> bool:
-    """Returns True if `swarm=CHOICE` means a file and not a shipped choice."""
-    return choice.lower().endswith(SUFFIXES)
 
 
 def write(path: Path, swarm: SwarmFile) -> None:

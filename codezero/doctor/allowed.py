@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from codezero.config import NodeConfig
-from codezero.config.load import leaves
+from codezero.config.names import leaves
 
 SET = "[set]"
 """The placeholder for a text that is not listed."""

@@ -108,7 +108,8 @@ def _drift(installed: Mapping[NormalizedName, str]) -> Iterator[Finding]:
 
 def check_files(case: ExaminedNode) -> Iterator[Finding]:
     # imported here: where packages are missing, the other checks of this module say which
-    from codezero.config.load import RESET_ENV, config_dir
+    from codezero.config.load import RESET_ENV
+    from codezero.config.names import config_dir
     from codezero.launch import configs
 
     folder = config_dir()

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from codezero.config.load import leaves
+from codezero.config.names import leaves
 from codezero.doctor import allowed, identity
 from codezero.doctor.case import ExaminedNode
 from codezero.doctor.redact import SHORTEST

@@ -8,7 +8,8 @@ from enum import Enum
 from pathlib import Path
 
 from codezero.config import LedgerKind
-from codezero.config.swarm_file import is_swarm_file, quoted, read
+from codezero.config.names import is_swarm_file
+from codezero.config.swarm_file import quoted, read
 from codezero.errors import ConfigError
 from codezero.launch.terminal import Terminal, is_on
 from codezero.publish.tokens import DOWNLOAD_ENVS, PUSH_ENV

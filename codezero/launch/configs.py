@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from codezero.config import checkout
-from codezero.config.load import RESET_ENV, config_dir
+from codezero.config.load import RESET_ENV
+from codezero.config.names import config_dir
 from codezero.errors import ConfigError
 from codezero.launch.terminal import is_on
 from codezero.runtime.amounts import listed

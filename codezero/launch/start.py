@@ -13,6 +13,7 @@ from pathlib import Path
 
 from codezero.config import PASSPHRASE_ENV, LedgerKind, NodeConfig
 from codezero.config.load import explain, load_config
+from codezero.config.names import check_names
 from codezero.config.swarm_file import quoted
 from codezero.errors import ConfigError
 from codezero.identity import keyfile
@@ -76,6 +77,7 @@ def start(options: StartOptions, environment: Mapping[str, str] = os.environ) ->
         with _signals_interrupt():
             if not options.show_config:
                 configs.report_or_restore_edits(environment, console)
+            check_names(options.asked.settings)  # before any question
             chosen = choose(options.asked, environment, terminal)
             if chosen.took:
                 console.line(f"nothing was asked; defaults taken: {', '.join(chosen.took)}")

@@ -10,6 +10,7 @@ from pathlib import Path
 from codezero.config import Network, NodeConfig, PeerTasks, checkout, swarm_file
 from codezero.config.check import refuse
 from codezero.config.load import load_config
+from codezero.config.names import is_swarm_file
 from codezero.config.swarm_file import SwarmFile, quoted
 from codezero.errors import ConfigError
 from codezero.launch import hosting
@@ -73,7 +74,7 @@ def shared_settings(options: UpOptions, before: SwarmFile | None) -> list[str]:
     refuse(options.settings, PER_NODE_SETTINGS | _LAUNCHER_SETTINGS, "here")
     for setting in options.settings:
         key, _, value = setting.partition("=")
-        if key == "swarm" and swarm_file.is_swarm_file(value):
+        if key == "swarm" and is_swarm_file(value):
             joins = f"to join that swarm use {checkout.COMMAND} run {setting}"
             raise ConfigError(f"{setting} is not possible here: {joins}")
     preset = [] if any(setting.startswith("preset=") for setting in options.settings) else [_LOCAL]

@@ -16,7 +16,8 @@ from starlette.testclient import TestClient
 
 from codezero.cli import main
 from codezero.config import PASSPHRASE_ENV
-from codezero.config.load import CONFIG_DIR_ENV, load_config, scalar
+from codezero.config.load import load_config, scalar
+from codezero.config.names import CONFIG_DIR_ENV
 from codezero.errors import ConfigError
 from codezero.identity import key
 from codezero.ledger import delivery, keystore, submitter

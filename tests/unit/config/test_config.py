@@ -176,6 +176,32 @@ def test_a_settings_file_that_cannot_be_read_is_a_mistake_with_its_place(text, s
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        (
+            "swarm/alone.yaml",
+            "banned_peerz: [a]",
+            r"unknown setting swarm\.banned_peerz in .*/swarm/alone\.yaml: .*swarm\.banned_peers",
+        ),
+        (
+            "preset/none.yaml",
+            "market: {max_bett: 1}",
+            r"unknown setting market\.max_bett in .*/preset/none\.yaml: .*market\.max_bet",
+        ),
+        ("node.yaml", "sed: 1", r"unknown setting sed in .*/node\.yaml: did you mean seed"),
+    ],
+)
+def test_a_misspelt_name_in_a_settings_file_is_told_with_the_nearest_one(name, text, says, tmp_path, monkeypatch):
+    shutil.copytree(CONFIGS, tmp_path / "configs")
+    shipped = (tmp_path / "configs" / name).read_text().replace("{}", "")
+    (tmp_path / "configs" / name).write_text(f"{shipped}\n{text}\n")
+    monkeypatch.setenv("CODEZERO_CONFIG_DIR", str(tmp_path / "configs"))
+    with pytest.raises(ConfigError, match=says) as caught:
+        load_config()
+    assert "\n" not in str(caught.value)
+
+
 def test_reasoning_gym_is_a_choice_of_tasks_and_its_name_the_modules_last_part():
     tasks = load_config(["tasks=reasoning_gym"]).tasks
     assert tasks.environments == {"reasoning_gym": "codezero.tasks.reasoning_gym"}

@@ -3,13 +3,15 @@
 import os
 import signal
 import subprocess
+import sys
 
 import pytest
 
 from codezero.ledger import keystore
+from tests.e2e.checkout import checkout as checkout_of
 from tests.processes import wait_until_gone
 from tests.unit.launch.login_app import ORG_ID, LoginApp
-from tests.unit.launch.stand_in import Checkout
+from tests.unit.launch.stand_in import ROOT, Checkout
 from tests.unit.launch.tty import Tty
 
 WHERE = "where shall your node train?"
@@ -363,6 +365,38 @@ def test_a_mistake_is_told_in_one_line_before_anything_starts(checkout, argument
     assert code == 1
     assert said in shown
     assert not (checkout.folder / "starts.txt").exists()
+
+
+def test_a_misspelt_setting_is_refused_before_any_question(on_terminal):
+    tty = on_terminal("--testnet", "rollout.num_generation=4")
+    tty.expect("error: unknown setting rollout.num_generation: did you mean rollout.num_generations")
+    assert tty.wait() == 1
+    assert "?" not in tty.shown.partition("error:")[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (
+            ["--local", "swarm.banned_peerz=a"],
+            1,
+            "error: unknown setting swarm.banned_peerz: did you mean swarm.banned",
+        ),
+        (["swarm=elsewhere.yaml", "train=gpro"], 1, "error: train=gpro is not one of the shipped choices: grpo"),
+        (["--locl"], 2, "error: unrecognized arguments: --locl"),
+    ],
+)
+def test_the_first_start_tells_a_misspelt_name_before_it_sets_up(tmp_path, arguments, code, said):
+    folder = checkout_of(tmp_path)
+    bare = {"PATH": "/usr/bin:/bin", "PYTHON": sys.executable}
+    done = subprocess.run(["./run_rl_swarm.sh", *arguments], cwd=folder, env=bare, capture_output=True, text=True)
+    assert (done.returncode, said in done.stderr) == (code, True), done.stderr
+    assert not (folder / ".venv").exists()
+
+
+def test_a_check_of_names_needs_no_package():
+    command = [sys.executable, "-S", "-m", "codezero", "start", "--check-names", "--local", "seed=1"]
+    assert subprocess.run(command, cwd=ROOT, env={}).returncode == 0
 
 
 def test_a_folder_without_codezero_is_no_virtual_environment(checkout):
