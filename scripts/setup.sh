@@ -65,6 +65,13 @@ only_retries() {
   done
 }
 
+# Prints what to do about a SOCKS proxy, which pip cannot use, for the end of a message; nothing where there is none.
+socks_hint() {
+  case "${ALL_PROXY:-} ${all_proxy:-} ${HTTPS_PROXY:-} ${https_proxy:-}" in
+    *socks*) printf '%s' "; pip cannot use the SOCKS proxy in ALL_PROXY or HTTPS_PROXY: name an http:// proxy, or unset it" ;;
+  esac
+}
+
 # Prints the torch to install: the one asked for here or at an earlier start, else the default. The default one of Linux brings gigabytes of CUDA; a machine without an NVIDIA GPU gets the
 # CPU build instead, unless it has the other one already, which needs no GPU.
 wanted_torch() {
@@ -86,7 +93,7 @@ install_torch() {
     *) pip_install "$1" ;;
   esac || fail "cannot get $1 for $(.venv/bin/python -V): check the connection (the CPU build is at $TORCH_CPU_INDEX)" \
     "and start the same command again; if there is none for this Python, remove .venv and try another with PYTHON=...," \
-    "or choose yourself with TORCH=torch"
+    "or choose yourself with TORCH=torch$(socks_hint)"
 }
 
 # Keeps other starts from installing here meanwhile, until `unlock_set_up`. What a process that was killed has left is removed.
@@ -138,7 +145,7 @@ set_up_venv() {
   install_torch "$torch" >&2
   pip_install --constraint scripts/constraints.txt --editable ".${extra:+[$extra]}" >&2 ||
     fail "installation failed, see the messages above (a download that broke off may be told as a wrong hash): check the" \
-      "connection and start the same command again, which goes on with what pip has kept"
+      "connection and start the same command again, which goes on with what pip has kept$(socks_hint)"
   [ -z "${TORCH:-}" ] || printf '%s\n' "$TORCH" >.venv/torch
   rm -f .venv/installed .venv/installed-*
   printf '%s' "$stamp" >.venv/installed

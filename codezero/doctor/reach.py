@@ -12,6 +12,7 @@ import httpx2
 from codezero.config.multiaddr import is_loopback
 from codezero.doctor.case import ExaminedNode
 from codezero.errors import causes
+from codezero.runtime import proxies
 from codezero.runtime.http_dates import unix_time
 
 TIMEOUT_S = 4.0
@@ -24,6 +25,8 @@ def why_unreachable(case: ExaminedNode, who: str, url: str) -> str | None:
     host = urlsplit(url).hostname or ""
     if not host:
         return "its URL has no host"
+    if not is_loopback(host) and (why := proxies.why_unusable()):
+        return why
     try:
         with (
             httpx2.Client(timeout=TIMEOUT_S, follow_redirects=False, trust_env=not is_loopback(host)) as client,

@@ -21,6 +21,7 @@ import msgspec
 from codezero.config.multiaddr import is_loopback
 from codezero.errors import LedgerError
 from codezero.ledger.faults import RpcBadReply, RpcTimeout, RpcUnreachable
+from codezero.runtime import proxies
 from codezero.runtime.http_dates import retry_after_s
 
 MAX_REPLY_BYTES = 4 << 20
@@ -49,13 +50,15 @@ class Server:
     """A server at a URL, and the paths below that. It does not follow redirects."""
 
     def __init__(self, url: str, *, what: str, setting: str, timeout_s: float) -> None:
-        """`what` and `setting` name server and setting in messages. Raises LedgerError: the URL cannot be used."""
+        """`what` and `setting` name server and setting in messages. Raises LedgerError: URL or proxy cannot be used."""
         host, loopback = _host(url, setting)
         self.place = f"{what} at {host}"
         """The server's name for messages."""
         self._url, self._setting, self._timeout_s = url, setting, timeout_s
         self._keys = re.findall(rb"[\w~-]{16,}", "?".join(urlsplit(url)[2:4]).encode())
         self._trust_env = not loopback
+        if self._trust_env:
+            proxies.require_usable(LedgerError)
         self._tls = httpx2.create_ssl_context(trust_env=self._trust_env)  # made once, since it reads all certificates
 
     def post(self, content: bytes, path: str = "", headers: Mapping[str, str] | None = None) -> HttpReply:

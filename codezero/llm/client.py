@@ -19,6 +19,7 @@ import msgspec
 
 from codezero.config.multiaddr import is_loopback
 from codezero.errors import CodezeroError
+from codezero.runtime import proxies
 
 MAX_REPLY_BYTES = 1 << 20
 """The largest reply in bytes. Twenty alternatives of a token take 4 KB, a written verdict of 256 tokens some 2 KB."""
@@ -65,8 +66,8 @@ class JsonClient:
         key: str = "",
         key_env: str = "",
     ) -> None:
-        """`key_env` is the environment variable of `key`, for messages. Raises `purpose.error`: URL or key is not
-        usable."""
+        """`key_env` is the environment variable of `key`, for messages. Raises `purpose.error`: URL, key or proxy
+        is not usable."""
         self._purpose, self._section = purpose, purpose.section
         self._host = _host(url, purpose)
         if not (key.isascii() and key.isprintable()):
@@ -76,6 +77,8 @@ class JsonClient:
         self._timeout_s, self._retries, self._at_once = timeout_s, retries, at_once
         self._key, self._key_env = key, key_env or "the key"
         self._trust_env = not is_loopback(self._host)
+        if self._trust_env:
+            proxies.require_usable(purpose.error)
         self._tls = httpx2.create_ssl_context(trust_env=self._trust_env)  # made once, since it reads all certificates
         self._headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         if key:

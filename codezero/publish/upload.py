@@ -18,6 +18,7 @@ from typing import Any
 
 from codezero.errors import causes, first_line
 from codezero.publish.card import REPOSITORY
+from codezero.runtime import proxies
 from codezero.runtime.http_dates import retry_after_s
 from codezero.runtime.stop import stop_with_parent
 
@@ -54,6 +55,8 @@ def upload(request: Mapping[str, Any]) -> dict[str, Any]:
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HTTPError, OfflineModeIsEnabled
 
+    if why := proxies.why_unusable():
+        return {"repo": request["repo"], "status": None, "wait_s": None, "detail": why}
     _set_limits(request["timeout_s"])
     api = HfApi(endpoint=request["endpoint"], token=request["token"])
     found: dict[str, Any] = {"repo": request["repo"]}

@@ -21,6 +21,7 @@ from codezero.rollouts import protocol
 from codezero.rollouts.protocol import RolloutRequest, ServerStatus
 from codezero.rollouts.rollout_file import RolloutFile
 from codezero.rollouts.watchdog import Watchdog
+from codezero.runtime import proxies
 
 if TYPE_CHECKING:  # it imports torch, which the doctor's check does without
     from codezero.rollouts.snapshots import Snapshots
@@ -61,10 +62,13 @@ class RolloutServer:
     """A rollout server. Its methods may be called by one thread at a time, `cancel` by any."""
 
     def __init__(self, file: RolloutFile, name: str) -> None:
-        """`name` is that of its rollout file, for messages."""
+        """`name` is that of its rollout file, for messages. Raises ServerFailed: a proxy of the environment is not
+        usable."""
         self.name = name
         self._url = file.url.rstrip("/")
         host = str(httpx2.URL(self._url).host)
+        if not is_loopback(host):
+            proxies.require_usable(ServerFailed)
         self._client = httpx2.Client(
             headers={"authorization": f"Bearer {file.token}", "accept-encoding": "identity"},
             timeout=httpx2.Timeout(SILENCE_S, connect=CONNECT_S),

@@ -71,6 +71,13 @@ def test_without_an_index_the_script_says_what_to_do(pip_install, wanted):
     assert "check the connection (the CPU build is at https://download.pytorch.org/whl/cpu)" in ended.stderr
 
 
+def test_a_socks_proxy_is_told_where_pip_fails(pip_install, monkeypatch):
+    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1080")
+    ended, _ = pip_install("exit 1", "install_torch torch==2.13.0")
+    assert ended.returncode == 1
+    assert "pip cannot use the SOCKS proxy in ALL_PROXY or HTTPS_PROXY: name an http:// proxy" in ended.stderr
+
+
 def test_a_virtual_environment_without_pip_that_somebody_else_made_is_kept(tmp_path):
     (tmp_path / ".venv" / "lib").mkdir(parents=True)  # as `uv venv` makes it
     for name in ("pyproject.toml", "scripts/constraints.txt"):
