@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from codezero.errors import TaskError, first_line
+from codezero.runtime import proxies
 
 PROBE_LIMIT_S = 5.0
 """Seconds to wait for any answer of the hub."""
@@ -159,5 +160,7 @@ def within(limit_s: float, doing: str, call: Callable[[], Result]) -> Result:
     if results:
         return results[0]
     if errors:
-        raise HubUnreachable(f"{doing} failed ({type(errors[0]).__name__}: {first_line(errors[0])})") from errors[0]
+        no_proxy = proxies.why_unusable() if isinstance(errors[0], ImportError) else ""
+        why = no_proxy or f"{type(errors[0]).__name__}: {first_line(errors[0])}"
+        raise HubUnreachable(f"{doing} failed ({why})") from errors[0]
     raise HubUnreachable(f"{doing} took longer than {limit_s:g} s")

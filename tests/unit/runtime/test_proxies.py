@@ -2,6 +2,7 @@
 
 import sys
 
+import httpx2
 import pytest
 
 from codezero.doctor import reach
@@ -14,6 +15,7 @@ from codezero.publish.upload import upload
 from codezero.rollouts.client import RolloutServer, ServerFailed
 from codezero.rollouts.rollout_file import RolloutFile
 from codezero.runtime import proxies
+from codezero.tasks.hub import HubUnreachable, within
 
 SOCKS = "a proxy of ALL_PROXY or HTTPS_PROXY is a SOCKS one: name an http:// proxy, unset it, or `.* install socksio`"
 
@@ -55,6 +57,11 @@ def test_a_download_or_push_tells_the_proxy(socks):
     answer = upload({"repo": "me/model"})
     assert answer["status"] is None
     assert "SOCKS" in answer["detail"]
+
+
+def test_reading_a_dataset_tells_the_proxy(socks):
+    with pytest.raises(HubUnreachable, match=f"asking the hub failed \\({SOCKS}"):
+        within(5.0, "asking the hub", lambda: httpx2.get("https://huggingface.co"))
 
 
 def test_doctor_tells_the_proxy(socks):
