@@ -13,14 +13,22 @@
 # (3.10 to 3.13), TORCH a torch requirement of your own, CPU_ONLY=1 uses no GPU, and CODEZERO_VENV names a virtual
 # environment in which codezero is installed already: nothing is set up then.
 set -euo pipefail
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+script=${BASH_SOURCE[0]}
+while [ -L "$script" ]; do # macOS has no readlink -f before 12.3
+  target=$(readlink "$script")
+  case "$target" in /*) script=$target ;; *) script=$(dirname "$script")/$target ;; esac
+done
+here=$(cd "$(dirname "$script")" && pwd)
 if [ "$PWD" != "$here" ]; then
   # A file that is named from the folder of the call, as for --join, stays that file.
   for argument in "$@"; do
     shift
-    if [ -f "$argument" ] && [ "${argument#/}" = "$argument" ]; then argument=$PWD/$argument; fi
+    case "$argument" in --*=* | swarm=*.yaml | swarm=*.yml) name=${argument%%=*}= ;; *) name= ;; esac
+    file=${argument#"$name"}
+    if [ -f "$file" ] && [ "${file#/}" = "$file" ]; then argument=$name$PWD/$file; fi
     set -- "$@" "$argument"
   done
+  if [ -f "${CODEZERO_JOIN:-}" ] && [ "${CODEZERO_JOIN#/}" = "$CODEZERO_JOIN" ]; then CODEZERO_JOIN=$PWD/$CODEZERO_JOIN; fi
   cd "$here"
 fi
 # shellcheck source=scripts/setup.sh

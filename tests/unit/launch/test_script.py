@@ -214,13 +214,39 @@ def test_a_session_is_resumed_for_a_node_that_the_app_ends_with(login, on_termin
     wait_until_gone([login.pid()])
 
 
-def test_a_swarm_file_is_that_of_the_folder_it_is_named_from(checkout, tmp_path):
+@pytest.mark.parametrize(
+    ("arguments", "environment"),
+    [
+        (["--join", "friends.yaml"], {}),
+        (["--join=friends.yaml"], {}),
+        (["swarm=friends.yaml"], {}),
+        ([], {"CODEZERO_JOIN": "friends.yaml"}),
+    ],
+)
+def test_a_swarm_file_is_that_of_the_folder_it_is_named_from(checkout, tmp_path, arguments, environment):
     folder = tmp_path / "from here"
     folder.mkdir()
     (folder / "friends.yaml").write_text(SWARM)
-    code, shown = without_terminal(checkout, "--join", "friends.yaml", folder=folder)
+    code, shown = without_terminal(checkout, *arguments, folder=folder, **environment)
     assert code == 0
     assert f"starts run --stop-with-parent swarm={folder}/friends.yaml" in shown
+
+
+def test_the_script_may_be_started_by_a_link_elsewhere(checkout, tmp_path):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "relative").symlink_to(f"../{checkout.folder.relative_to(tmp_path)}/run_rl_swarm.sh")
+    (tmp_path / "bin" / "node").symlink_to(tmp_path / "bin" / "relative")
+    (tmp_path / "bin" / "friends.yaml").write_text(SWARM)
+    done = subprocess.run(
+        ["./node", "--join=friends.yaml"],
+        cwd=tmp_path / "bin",
+        env={**checkout.environment, "NODE": "ends"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"starts run --stop-with-parent swarm={tmp_path}/bin/friends.yaml" in done.stdout
 
 
 def test_a_swarm_whose_ledger_needs_a_sign_in_starts_the_app_too_unless_one_is_named(checkout, login):
