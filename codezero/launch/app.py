@@ -72,10 +72,15 @@ class SignInApp:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Ends the app. A Ctrl-C meanwhile ends only the wait for that: what has ended before keeps its exit code."""
         self._is_closing.set()
-        if self._watcher is not None:
-            self._watcher.join()
-        self._end()
+        try:
+            if self._watcher is not None:
+                self._watcher.join()
+            self._end()
+        except KeyboardInterrupt:
+            # Its keeper ends it once this process has closed the pipe to it, at the latest at its end.
+            self._console.line("sign-in: the app is still ending and is not waited for")
 
     def health(self) -> str | None:
         """Returns `reachable` or the app's reason why Alchemy is not, or None if nothing answers at the port. Raises

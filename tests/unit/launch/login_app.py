@@ -10,7 +10,7 @@ ORG_ID = "7f1d2c9a-0000-4000-8000-000000000001"
 OTHER = "7f1d2c9a-0000-4000-8000-000000000002"
 NPM = """\
 #!{python}
-import base64, hmac, json, os, pathlib, sys, urllib.parse
+import base64, hmac, json, os, pathlib, signal, sys, time, urllib.parse
 from http.server import BaseHTTPRequestHandler, HTTPServer
 here = pathlib.Path.cwd()
 with open(here.parent / "npm.log", "a") as log:
@@ -57,6 +57,8 @@ class App(BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
 (here.parent / "environment.json").write_text(json.dumps(dict(os.environ)))
+if (here.parent / "slow").exists():
+    signal.signal(signal.SIGTERM, lambda *_: (time.sleep(3), os._exit(0)))
 (here.parent / "pid").write_text(str(os.getpid()))
 HTTPServer(("127.0.0.1", int(os.environ["PORT"])), App).serve_forever()
 """

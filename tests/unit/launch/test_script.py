@@ -4,12 +4,13 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
 from codezero.ledger import keystore
 from tests.e2e.checkout import checkout as checkout_of
-from tests.processes import wait_until_gone
+from tests.processes import is_alive, wait_until_gone
 from tests.unit.launch.login_app import ORG_ID, LoginApp
 from tests.unit.launch.stand_in import ROOT, Checkout
 from tests.unit.launch.tty import Tty
@@ -176,6 +177,36 @@ def test_ctrl_c_while_waiting_for_the_sign_in_ends_the_app_and_keeps_what_is_sig
     assert tty.wait() == 130
     assert (login.folder / "temp-data" / "userData.json").exists()
     assert (login.folder / "temp-data" / "userApiKey.json").exists()
+    wait_until_gone([login.pid()])
+
+
+def test_a_ctrl_c_while_the_app_ends_after_its_node_waits_no_longer_and_changes_nothing(login, on_terminal, checkout):
+    login.sign_in(ORG_ID)
+    (login.folder.parent / "slow").touch()
+    tty = on_terminal("--testnet", "--sign-in", "app", "--yes", NODE="ends")
+    tty.expect("input is a terminal")
+    wait_until_gone(checkout.pids())
+    time.sleep(1)  # the launcher sees the end of it within 0.1 s, and the app needs 3 s for its own
+    assert is_alive(login.pid())
+    tty.type("\x03")
+    tty.expect("sign-in: the app is still ending and is not waited for")
+    assert tty.wait() == 0
+    assert "stopped before a node" not in tty.shown
+    wait_until_gone([login.pid()])
+
+
+def test_a_second_ctrl_c_while_the_app_ends_leaves_at_once(login, on_terminal):
+    login.sign_in(ORG_ID, activated=False)
+    (login.folder.parent / "slow").touch()
+    tty = on_terminal("--testnet", "--sign-in", "app", "--yes")
+    tty.expect("is not activated yet: continue in the browser")
+    tty.type("\x03")
+    time.sleep(1)
+    tty.type("\x03")
+    tty.expect("sign-in: the app is still ending and is not waited for")
+    tty.expect("stopped before a node was started; keys, sign-ins and settings are unchanged")
+    assert tty.wait() == 130
+    assert "Traceback" not in tty.shown
     wait_until_gone([login.pid()])
 
 
