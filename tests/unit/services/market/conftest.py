@@ -29,6 +29,14 @@ def judge():
 
 
 @pytest.fixture
+def peer(market, tmp_path, judge):
+    """A peer of the market, whose judge shows the first clue of game 0."""
+    peer = market.peer(tmp_path)
+    judge.show(market.new_game())
+    return peer
+
+
+@pytest.fixture
 def rpc(arena):
     with HostileRpc(behind=arena.chain.url).serving() as rpc:
         yield rpc

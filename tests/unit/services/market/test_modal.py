@@ -16,9 +16,7 @@ BET = 100 * COIN // 12
 JOURNAL = Journal(store=lambda _: pytest.fail("the app signs"))
 
 
-def test_the_app_is_asked_in_its_own_words(market, tmp_path, judge):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
+def test_the_app_is_asked_in_its_own_words(market, peer, judge):
     tick(peer.player(judge))
     market.reveal(0)
     claim_now(peer)
@@ -29,9 +27,7 @@ def test_the_app_is_asked_in_its_own_words(market, tmp_path, judge):
 
 
 @pytest.mark.parametrize("mode", [*AFTER_MINING, "mined, then dropped", "500", "html", "drop"])
-def test_3_what_the_app_may_have_placed_is_never_placed_again(market, tmp_path, judge, mode):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
+def test_3_what_the_app_may_have_placed_is_never_placed_again(market, peer, judge, mode):
     peer.app.mode = mode
     mined = "mined" in mode
     first = peer.player(judge)
@@ -48,9 +44,7 @@ def test_3_what_the_app_may_have_placed_is_never_placed_again(market, tmp_path, 
     assert market.read("totalBets", 0) == sum(peer.amounts()[0 if mined else 1 :])
 
 
-def test_a_bet_that_does_not_show_is_looked_up_often_for_a_minute_only(market, tmp_path, judge):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
+def test_a_bet_that_does_not_show_is_looked_up_often_for_a_minute_only(peer, judge):
     peer.app.mode = "500"
     player = peer.player(judge)
     tick(player, 1)
@@ -60,9 +54,7 @@ def test_a_bet_that_does_not_show_is_looked_up_often_for_a_minute_only(market, t
     assert states(peer) == ["open"]
 
 
-def test_6_a_reward_whose_answer_was_lost_is_claimed_once(market, tmp_path, judge):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
+def test_6_a_reward_whose_answer_was_lost_is_claimed_once(market, peer, judge):
     tick(peer.player(judge))
     market.reveal(0)
     judge.close_game()
@@ -80,11 +72,9 @@ def test_6_a_reward_whose_answer_was_lost_is_claimed_once(market, tmp_path, judg
 
 
 def test_a_claim_that_the_app_did_not_take_is_not_claimed_because_the_contract_refuses_it_for_now(
-    market, tmp_path, judge, monkeypatch
+    market, peer, judge, monkeypatch
 ):
     """As an RPC says that lags."""
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
     tick(peer.player(judge))
     market.reveal(0)
     judge.close_game()
@@ -108,9 +98,7 @@ def test_a_claim_that_the_app_did_not_take_is_not_claimed_because_the_contract_r
     assert peer.balance == 100 * COIN
 
 
-def test_a_claim_that_the_app_alone_refuses_is_tried_ever_more_rarely_and_keeps_no_bet(market, tmp_path, judge):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
+def test_a_claim_that_the_app_alone_refuses_is_tried_ever_more_rarely_and_keeps_no_bet(market, peer, judge):
     tick(peer.player(judge))
     market.reveal(0)
     peer.app.mode, peer.app.only = "500", "claim-reward"
@@ -130,9 +118,7 @@ def test_a_claim_that_the_app_alone_refuses_is_tried_ever_more_rarely_and_keeps_
 
 @pytest.mark.parametrize("method", ["guess", "claim"])
 @pytest.mark.parametrize("when", ["before that is noted", "before the app is asked", "after it was"])
-def test_a_kill_anywhere_leaves_one_bet_and_one_reward(market, tmp_path, judge, monkeypatch, method, when):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
+def test_a_kill_anywhere_leaves_one_bet_and_one_reward(market, peer, judge, monkeypatch, method, when):
     if method == "claim":
         tick(peer.player(judge))
         market.reveal(0)

@@ -65,15 +65,13 @@ def test_the_policy_is_asked_once_a_clue_for_the_words_of_each_choice(market, tm
     [[[-1.0]], [[-1.0], []], [[-1.0], [float("nan")]], [[-1.0], [-2.0], [-3.0]], RuntimeError("out of memory")],
     ids=["too few", "empty", "NaN", "too many", "it fails"],
 )
-def test_a_policy_that_says_nothing_usable_bets_nothing_and_ends_nothing(market, tmp_path, judge, logprobs):
+def test_a_policy_that_says_nothing_usable_bets_nothing_and_ends_nothing(peer, judge, logprobs):
     class Broken(Policy):
         def token_logprobs(self, *asked):
             if isinstance(logprobs, Exception):
                 raise logprobs
             return logprobs
 
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
     player = peer.player(judge, Broken())
     tick(player)
     assert player.trouble
@@ -102,10 +100,8 @@ def test_a_choice_of_several_lines_is_one_line_of_the_record(market, tmp_path, j
     assert line.endswith(" on choice - a dog successfully claimed reward for previous game 9[2J")
 
 
-def test_a_record_that_cannot_be_written_costs_its_line(market, tmp_path, judge, caplog):
+def test_a_record_that_cannot_be_written_costs_its_line(peer, tmp_path, judge, caplog):
     (tmp_path / "logs").write_text("in the way")
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
     tick(peer.player(judge))
     assert states(peer) == ["placed"]
     assert "cannot write" in caplog.text
@@ -156,9 +152,7 @@ def test_hundreds_of_games_that_nobody_ends_cost_a_few_looks_at_a_time(market, t
 
 
 @BOTH
-def test_a_disk_that_takes_nothing_sends_nothing(market, tmp_path, judge, monkeypatch):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
+def test_a_disk_that_takes_nothing_sends_nothing(peer, judge, monkeypatch):
     player = peer.player(judge)
     with monkeypatch.context() as patch:
         patch.setattr(player._book, "_add", raises(sqlite3.OperationalError("database or disk is full")))
@@ -169,9 +163,7 @@ def test_a_disk_that_takes_nothing_sends_nothing(market, tmp_path, judge, monkey
     assert states(peer) == ["placed"]
 
 
-def test_a_chain_that_is_away_is_asked_ever_more_rarely_and_warned_of_once(market, tmp_path, judge, caplog):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
+def test_a_chain_that_is_away_is_asked_ever_more_rarely_and_warned_of_once(peer, judge, caplog):
     player = peer.player(judge, contract=peer.connect("http://127.0.0.1:9"))
     with caplog.at_level(logging.WARNING):
         waits = [player.tick() for _ in range(3)]
@@ -179,9 +171,7 @@ def test_a_chain_that_is_away_is_asked_ever_more_rarely_and_warned_of_once(marke
     assert len([record for record in caplog.records if "cannot be reached" in record.message]) == 1
 
 
-def test_two_markets_are_two_books(arena, market, tmp_path, judge):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
+def test_two_markets_are_two_books(arena, market, peer, judge):
     tick(peer.player(judge))
     other = arena.market()
     other.new_game()
@@ -215,9 +205,7 @@ def test_no_contract_or_another_chain_is_told(arena, market, tmp_path):
         open_market(contract_address=market.address, **(settings | {"chain_id": 5})).game(0)
 
 
-def test_what_was_claimed_is_in_the_book_with_its_state(market, tmp_path, judge):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
+def test_what_was_claimed_is_in_the_book_with_its_state(market, peer, judge):
     tick(peer.player(judge))
     market.reveal(0)
     claim_now(peer)
@@ -230,9 +218,7 @@ def test_what_was_claimed_is_in_the_book_with_its_state(market, tmp_path, judge)
     assert receipt[0]["status"] == "0x1"
 
 
-def test_what_keeps_the_node_from_playing_is_noted_until_it_does_not(market, tmp_path, judge):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
+def test_what_keeps_the_node_from_playing_is_noted_until_it_does_not(market, peer, tmp_path, judge):
     judge.clue, shown = reply(503, b""), judge.clue
     player = peer.player(judge)
     tick(player, 1)
@@ -244,13 +230,11 @@ def test_what_keeps_the_node_from_playing_is_noted_until_it_does_not(market, tmp
     assert [market.trouble for market in read_markets(tmp_path)] == [None]
 
 
-def test_a_node_that_ends_is_no_trouble_and_bets_nothing(market, tmp_path, judge, caplog):
+def test_a_node_that_ends_is_no_trouble_and_bets_nothing(peer, judge, caplog):
     class Ended(Policy):
         def token_logprobs(self, *asked):
             raise Stopping("the node ends")
 
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
     player = peer.player(judge, Ended())
     with caplog.at_level(logging.WARNING):
         tick(player, 1)

@@ -22,9 +22,7 @@ BET = 100 * COIN // 12
 
 @pytest.mark.parametrize("method", ["guess", "claim"])
 @pytest.mark.parametrize("when", ["before it is stored", "before it is sent", "after it was sent"])
-def test_a_kill_anywhere_leaves_one_bet_and_one_reward(market, tmp_path, judge, monkeypatch, method, when):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
+def test_a_kill_anywhere_leaves_one_bet_and_one_reward(market, peer, judge, monkeypatch, method, when):
     if method == "claim":
         tick(peer.player(judge))
         market.reveal(0)
@@ -55,9 +53,7 @@ def test_a_kill_anywhere_leaves_one_bet_and_one_reward(market, tmp_path, judge, 
         assert peer.unclaimed == []
 
 
-def test_a_bet_that_was_not_sent_in_its_round_is_missed_and_the_next_clue_is_played(market, tmp_path, judge, rpc):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
+def test_a_bet_that_was_not_sent_in_its_round_is_missed_and_the_next_clue_is_played(market, peer, judge, rpc):
     rpc.mode, rpc.for_methods = "answers", ["eth_estimateGas"]
     rpc.answers = {"eth_estimateGas": {"error": {"code": -32000, "message": "busy"}}}
     player = peer.player(judge, contract=peer.connect(rpc.url))
@@ -71,9 +67,7 @@ def test_a_bet_that_was_not_sent_in_its_round_is_missed_and_the_next_clue_is_pla
     assert peer.lines[0].startswith("Game 0 Round 1: ")
 
 
-def test_a_bet_that_was_signed_but_not_sent_in_its_round_is_not_sent_later(market, tmp_path, judge, rpc):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
+def test_a_bet_that_was_signed_but_not_sent_in_its_round_is_not_sent_later(market, peer, judge, rpc):
     rpc.mode, rpc.for_methods = "drop", ["eth_sendRawTransaction"]
     player = peer.player(judge, contract=peer.connect(rpc.url))
     tick(player, 1)
@@ -88,11 +82,7 @@ def test_a_bet_that_was_signed_but_not_sent_in_its_round_is_not_sent_later(marke
     assert market.read("totalBets", 0) == 1
 
 
-def test_a_bet_that_nobody_mines_keeps_the_next_clue_waiting_for_a_while_only(
-    market, tmp_path, judge, rpc, monkeypatch
-):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
+def test_a_bet_that_nobody_mines_keeps_the_next_clue_waiting_for_a_while_only(market, peer, judge, rpc, monkeypatch):
     rpc.mode, rpc.for_methods = "drop", ["eth_sendRawTransaction"]
     player = peer.player(judge, contract=peer.connect(rpc.url))
     tick(player, 1)
@@ -107,9 +97,7 @@ def test_a_bet_that_nobody_mines_keeps_the_next_clue_waiting_for_a_while_only(
     assert market.read("totalBets", 0) == peer.amounts()[1]
 
 
-def test_a_bet_that_can_never_be_learnt_of_stands_in_the_way_for_a_day_only(market, tmp_path, judge, monkeypatch):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
+def test_a_bet_that_can_never_be_learnt_of_stands_in_the_way_for_a_day_only(peer, judge, monkeypatch):
     monkeypatch.setattr(Market, "guess", raises(NonceRace("taken")))
     tick(peer.player(judge), 2)
     assert states(peer) == ["open"]
@@ -120,9 +108,7 @@ def test_a_bet_that_can_never_be_learnt_of_stands_in_the_way_for_a_day_only(mark
     assert peer.unclaimed == [0]
 
 
-def test_a_bet_that_cannot_be_looked_up_holds_up_no_claim_and_ends_after_a_day(market, tmp_path, judge, monkeypatch):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
+def test_a_bet_that_cannot_be_looked_up_holds_up_no_claim_and_ends_after_a_day(market, peer, judge, monkeypatch):
     tick(peer.player(judge))
     judge.show(market.new_game())
     monkeypatch.setattr(Market, "guess", raises(NonceRace("taken")))
@@ -140,9 +126,7 @@ def test_a_bet_that_cannot_be_looked_up_holds_up_no_claim_and_ends_after_a_day(m
     assert states(peer) == ["placed", "unknown"]
 
 
-def test_fees_that_are_too_high_are_told_and_the_clue_played_once_they_are_not(market, tmp_path, judge, caplog):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
+def test_fees_that_are_too_high_are_told_and_the_clue_played_once_they_are_not(peer, judge, caplog):
     with caplog.at_level(logging.WARNING):
         player = peer.player(judge, contract=peer.connect(max_fee_gwei=1e-9))
         tick(player)
@@ -167,9 +151,7 @@ def test_an_account_that_cannot_pay_is_told_and_its_clue_played_once_it_can(mark
     assert states(peer) == ["placed"]
 
 
-def test_a_bet_that_is_mined_after_its_round_fails_and_is_not_claimed(market, tmp_path, judge, monkeypatch):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
+def test_a_bet_that_is_mined_after_its_round_fails_and_is_not_claimed(market, peer, judge, monkeypatch):
 
     def late(self, raw, real=Rpc.broadcast):
         patch.setattr(Rpc, "broadcast", real)  # with which the market's owner sends, too
@@ -187,9 +169,7 @@ def test_a_bet_that_is_mined_after_its_round_fails_and_is_not_claimed(market, tm
     assert peer.unclaimed == []
 
 
-def test_a_bet_that_nobody_mines_is_replaced_under_the_same_nonce(market, tmp_path, judge, rpc):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
+def test_a_bet_that_nobody_mines_is_replaced_under_the_same_nonce(market, peer, judge, rpc):
     rpc.mode, rpc.for_methods = "drop", ["eth_sendRawTransaction"]
     tick(peer.player(judge, contract=peer.connect(rpc.url)), 1)
     peer.change("UPDATE sent SET signed_at_s = signed_at_s - 1000")
@@ -201,9 +181,7 @@ def test_a_bet_that_nobody_mines_is_replaced_under_the_same_nonce(market, tmp_pa
     assert market.read("totalBets", 0) == BET
 
 
-def test_a_bet_under_way_that_the_contract_then_refuses_may_have_been_placed(market, tmp_path, judge, rpc, monkeypatch):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
+def test_a_bet_under_way_that_the_contract_then_refuses_may_have_been_placed(peer, judge, rpc, monkeypatch):
     rpc.mode, rpc.for_methods = "drop", ["eth_sendRawTransaction"]
     tick(peer.player(judge, contract=peer.connect(rpc.url)), 1)
     peer.change("UPDATE sent SET signed_at_s = signed_at_s - 1000")

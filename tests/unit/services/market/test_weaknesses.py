@@ -40,9 +40,7 @@ def test_1_a_bet_that_no_double_holds_arrives_to_the_last_unit(arena, tmp_path, 
 
 
 @BOTH
-def test_2_a_balance_that_cannot_be_read_is_no_bet_of_0_and_the_clue_is_played_later(market, tmp_path, judge, rpc):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
+def test_2_a_balance_that_cannot_be_read_is_no_bet_of_0_and_the_clue_is_played_later(peer, judge, rpc):
     player = peer.player(judge, contract=peer.connect(rpc.url))
     rpc.mode = "http 500"
     tick(player)
@@ -73,9 +71,7 @@ def test_2_a_peer_without_tokens_bets_nothing_notes_nothing_and_bets_when_it_has
 # 3. a bet whose answer is lost
 
 
-def test_3_a_bet_that_arrived_though_the_answer_was_lost_is_not_made_twice(market, tmp_path, judge, rpc):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
+def test_3_a_bet_that_arrived_though_the_answer_was_lost_is_not_made_twice(market, peer, judge, rpc):
     rpc.mode, rpc.for_methods = "accept then drop", ["eth_sendRawTransaction"]
     player = peer.player(judge, contract=peer.connect(rpc.url))
     tick(player, 4)
@@ -86,9 +82,7 @@ def test_3_a_bet_that_arrived_though_the_answer_was_lost_is_not_made_twice(marke
     ]
 
 
-def test_3_a_bet_that_did_not_arrive_is_sent_again_in_the_same_bytes(market, tmp_path, judge, rpc):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
+def test_3_a_bet_that_did_not_arrive_is_sent_again_in_the_same_bytes(peer, judge, rpc):
     player = peer.player(judge, contract=peer.connect(rpc.url))
     rpc.mode, rpc.for_methods = "drop", ["eth_sendRawTransaction"]
     tick(player, 1)
@@ -105,9 +99,7 @@ def test_3_a_bet_that_did_not_arrive_is_sent_again_in_the_same_bytes(market, tmp
 
 
 @BOTH
-def test_4_a_game_that_took_no_bet_is_never_claimed(market, tmp_path, judge, monkeypatch):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
+def test_4_a_game_that_took_no_bet_is_never_claimed(market, peer, judge, monkeypatch):
 
     def refused(*_):
         raise Reverted("the contract refuses guessAnswer", "no reason given")
@@ -166,9 +158,7 @@ def test_9_short_rounds_are_played_in_a_thread_whatever_the_training_does(market
 
 
 @BOTH
-def test_9_a_judge_that_is_away_keeps_no_reward_from_being_claimed(market, tmp_path, judge):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
+def test_9_a_judge_that_is_away_keeps_no_reward_from_being_claimed(market, peer, judge):
     tick(peer.player(judge))
     market.reveal(0)
     judge.clue = lambda handler, count: None  # hangs up

@@ -31,10 +31,8 @@ def test_5_a_reward_is_claimed_though_other_games_were_played_before_its_answer_
 
 
 @BOTH
-def test_6_a_claim_that_is_refused_is_tried_ever_more_rarely_and_sends_nothing(market, tmp_path, judge, monkeypatch):
+def test_6_a_claim_that_is_refused_is_tried_ever_more_rarely_and_sends_nothing(market, peer, judge, monkeypatch):
     monkeypatch.setattr(bets, "_ENDS", {})  # the public contract gives no reasons
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
     tick(peer.player(judge, Policy("a cat")))
     market.reveal(0)
     judge.close_game()
@@ -55,9 +53,7 @@ def test_6_a_claim_that_is_refused_is_tried_ever_more_rarely_and_sends_nothing(m
 
 
 @BOTH
-def test_6_a_lost_bet_is_asked_for_once(market, tmp_path, judge):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
+def test_6_a_lost_bet_is_asked_for_once(market, peer, judge):
     tick(peer.player(judge, Policy("a cat")))
     market.reveal(0)
     judge.close_game()
@@ -71,9 +67,7 @@ def test_6_a_lost_bet_is_asked_for_once(market, tmp_path, judge):
 
 
 @BOTH
-def test_8_a_state_that_is_lost_altogether_passes_over_the_clue_and_still_claims(market, tmp_path, judge):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
+def test_8_a_state_that_is_lost_altogether_passes_over_the_clue_and_still_claims(market, peer, tmp_path, judge):
     tick(peer.player(judge))
     for suffix in ("", "-wal", "-shm"):
         (tmp_path / (OUTBOX + suffix)).unlink(missing_ok=True)
