@@ -1,4 +1,6 @@
+import asyncio
 import gc
+import inspect
 import logging
 import os
 import signal
@@ -25,6 +27,15 @@ os.environ["CODEZERO_UNCONFINED"] = "1"
 os.environ["PATH"] += os.pathsep + str(Path(__file__).parent / "anvil" / "node_modules" / ".bin")
 PARTS_SHOWN = 20
 gc.disable()  # until all tests are imported, which stay: each search among them and torch takes half a second
+
+
+def pytest_pyfunc_call(pyfuncitem):
+    """Runs a test that is a coroutine function in a loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = inspect.signature(pyfuncitem.obj).parameters
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
 
 
 def pytest_collection_modifyitems(items):

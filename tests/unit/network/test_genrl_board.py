@@ -71,17 +71,14 @@ async def taken(one: GenrlBoard, dht):
     return found, problems, sight
 
 
-def test_what_one_publishes_another_sees_and_takes():
-    async def scenario():
-        alice, bob = await swarm("alice", "bob")
-        assert await publish(board("alice"), alice, ROUND, [group(ALICE, "one")], 600.0)
-        one = board("bob")
-        found, problems, sight = await taken(one, bob)
-        assert (found, problems) == ({ALICE: ["one"]}, {ALICE: []})
-        assert [(notice.address, notice.age) for notice in sight.notices] == [("10.0.0.1", 0)]
-        assert not one.duplicate_identity
-
-    run(scenario)
+async def test_what_one_publishes_another_sees_and_takes():
+    alice, bob = await swarm("alice", "bob")
+    assert await publish(board("alice"), alice, ROUND, [group(ALICE, "one")], 600.0)
+    one = board("bob")
+    found, problems, sight = await taken(one, bob)
+    assert (found, problems) == ({ALICE: ["one"]}, {ALICE: []})
+    assert [(notice.address, notice.age) for notice in sight.notices] == [("10.0.0.1", 0)]
+    assert not one.duplicate_identity
 
 
 @pytest.mark.parametrize(
@@ -92,15 +89,11 @@ def test_what_one_publishes_another_sees_and_takes():
     ],
     ids=["no msgpack", "nothing", "junk", "nested", "text", "list", "giant"],
 )
-def test_a_poisoned_subkey_hides_nobody_and_keeps_nobody_waiting(poison):
+async def test_a_poisoned_subkey_hides_nobody_and_keeps_nobody_waiting(poison):
     """hivemind's own DHTNode.get waits for ever on the first of these."""
-
-    async def scenario():
-        reader, replica = await swarm("reader", "replica")
-        shows(replica, [(ALICE, poison), (BOB, bin_(unsigned("of bob")))])
-        return (await asyncio.wait_for(taken(board("reader"), reader), 20))[0]
-
-    assert run(scenario) == {BOB: ["of bob"]}
+    reader, replica = await swarm("reader", "replica")
+    shows(replica, [(ALICE, poison), (BOB, bin_(unsigned("of bob")))])
+    assert (await asyncio.wait_for(taken(board("reader"), reader), 20))[0] == {BOB: ["of bob"]}
 
 
 @pytest.mark.parametrize(
@@ -118,28 +111,22 @@ def test_a_poisoned_subkey_hides_nobody_and_keeps_nobody_waiting(poison):
     ],
     ids=["nothing", "no msgpack", "nested", "wrong types", "wrong keys", "many", "other round", "other swarm", "liar"],
 )
-def test_what_cannot_be_used_is_dropped_with_its_reason(content, reason):
-    async def scenario():
-        reader, replica = await swarm("reader", "replica")
-        shows(replica, [(ALICE, bin_(content)), (BOB, bin_(unsigned("of bob")))])
-        return await taken(board("reader"), reader)
-
-    found, problems, _ = run(scenario)
+async def test_what_cannot_be_used_is_dropped_with_its_reason(content, reason):
+    reader, replica = await swarm("reader", "replica")
+    shows(replica, [(ALICE, bin_(content)), (BOB, bin_(unsigned("of bob")))])
+    found, problems, _ = await taken(board("reader"), reader)
     assert problems[ALICE] == reason
     assert found[BOB] == ["of bob"]
 
 
 @pytest.mark.parametrize("name", ["", "@", "../../etc/passwd", "\x1b[2J", "0OIl", " Qm"])
-def test_a_subkey_that_is_no_peer_id_is_dropped(name):
-    async def scenario():
-        reader, replica = await swarm("reader", "replica")
-        shows(replica, [(name, bin_(unsigned("hello")))])
-        found, _, sight = await taken(board("reader"), reader)
-        assert found == {}
-        assert all(claimed.isprintable() for claimed, _ in sight.rejected)
-        return {reason.value for _, reason in sight.rejected}
-
-    assert run(scenario) == (set() if name == "@" else {"malformed"})
+async def test_a_subkey_that_is_no_peer_id_is_dropped(name):
+    reader, replica = await swarm("reader", "replica")
+    shows(replica, [(name, bin_(unsigned("hello")))])
+    found, _, sight = await taken(board("reader"), reader)
+    assert found == {}
+    assert all(claimed.isprintable() for claimed, _ in sight.rejected)
+    assert {reason.value for _, reason in sight.rejected} == (set() if name == "@" else {"malformed"})
 
 
 def test_a_lying_replica_cannot_replace_what_others_show():
@@ -155,69 +142,53 @@ def test_a_lying_replica_cannot_replace_what_others_show():
             assert run(lambda lie=lie, ttl_s=ttl_s: scenario(lie, ttl_s)) == {ALICE: ["true"]}
 
 
-def test_what_is_signed_stands_before_what_is_not_though_all_replicas_but_one_lie():
-    async def scenario():
-        reader, honest, liar_1, liar_2 = await swarm("reader", "sybil honest", "sybil 1", "sybil 2")
-        shows(honest, [(ALICE, bin_(record([group(ALICE, "true")])))])
-        for liar in (liar_1, liar_2):
-            shows(liar, [(ALICE, bin_(unsigned("false")))])
-        return (await taken(board("reader"), reader))[0]
-
-    assert run(scenario) == {ALICE: ["true"]}
+async def test_what_is_signed_stands_before_what_is_not_though_all_replicas_but_one_lie():
+    reader, honest, liar_1, liar_2 = await swarm("reader", "sybil honest", "sybil 1", "sybil 2")
+    shows(honest, [(ALICE, bin_(record([group(ALICE, "true")])))])
+    for liar in (liar_1, liar_2):
+        shows(liar, [(ALICE, bin_(unsigned("false")))])
+    assert (await taken(board("reader"), reader))[0] == {ALICE: ["true"]}
 
 
-def test_what_was_taken_is_no_news_when_a_replica_adds_a_forged_version():
+async def test_what_was_taken_is_no_news_when_a_replica_adds_a_forged_version():
     """Or a peer would count as heard before it has published in this round."""
-
-    async def scenario():
-        alice, bob, mallory = await swarm("alice", "bob", "mallory")
-        one = board("bob")
-        assert await publish(board("alice"), alice, ROUND, [group(ALICE, "task")], 600.0)
-        assert (await taken(one, bob))[0] == {ALICE: ["task"]}
-        shows(mallory, [(ALICE, bin_(b"forged"))])
-        found, problems, _ = await taken(one, bob)
-        assert found == {}
-        assert problems == {ALICE: "duplicate"}
-
-    run(scenario)
+    alice, bob, mallory = await swarm("alice", "bob", "mallory")
+    one = board("bob")
+    assert await publish(board("alice"), alice, ROUND, [group(ALICE, "task")], 600.0)
+    assert (await taken(one, bob))[0] == {ALICE: ["task"]}
+    shows(mallory, [(ALICE, bin_(b"forged"))])
+    found, problems, _ = await taken(one, bob)
+    assert found == {}
+    assert problems == {ALICE: "duplicate"}
 
 
-def test_a_signed_record_that_is_put_there_again_after_it_has_expired_is_stale(monkeypatch):
-    async def scenario():
-        alice, bob = await swarm("alice", "bob")
-        with monkeypatch.context() as before:
-            before.setattr(genrl, "TTL_S", -1.0)
-            old = board("alice").pack(ROUND, [group(ALICE, "one")])
-        assert any(await alice.store("7", ALICE, old, time.time() + 600.0))
-        found, problems, _ = await taken(board("bob"), bob)
-        assert (found, problems) == ({}, {ALICE: "stale"})
-
-    run(scenario)
+async def test_a_signed_record_that_is_put_there_again_after_it_has_expired_is_stale(monkeypatch):
+    alice, bob = await swarm("alice", "bob")
+    with monkeypatch.context() as before:
+        before.setattr(genrl, "TTL_S", -1.0)
+        old = board("alice").pack(ROUND, [group(ALICE, "one")])
+    assert any(await alice.store("7", ALICE, old, time.time() + 600.0))
+    found, problems, _ = await taken(board("bob"), bob)
+    assert (found, problems) == ({}, {ALICE: "stale"})
 
 
-def test_a_plain_value_in_the_way_of_a_round_is_not_kept():
-    async def scenario():
-        alice, mallory = await swarm("alice", "mallory")
-        assert not any(await mallory.store("7", None, b"in the way", time.time() + 3600))
-        assert await publish(board("alice"), alice, ROUND, [group(ALICE, "task")], 600.0)
-
-    run(scenario)
+async def test_a_plain_value_in_the_way_of_a_round_is_not_kept():
+    alice, mallory = await swarm("alice", "mallory")
+    assert not any(await mallory.store("7", None, b"in the way", time.time() + 3600))
+    assert await publish(board("alice"), alice, ROUND, [group(ALICE, "task")], 600.0)
 
 
 @pytest.mark.parametrize(("window", "number", "ages"), [(1, 7, {7: 0}), (2, 7, {7: 0, 6: 1}), (9, 1, {1: 0, 0: 1})])
-def test_the_last_rounds_of_the_window_count(window, number, ages):
-    async def scenario():
-        reader, writer = await swarm("reader", "writer")
-        names = {}
-        for published in range(number + 1):
-            own = f"peer {published}"
-            names[identity(own).peer_id] = published
-            one = GenrlBoard(SWARM, identity(own), "0" * 16, 2)
-            assert await publish(one, writer, RoundId(number=published), [group(identity(own).peer_id)], 600.0)
-        sight = await board("reader", window=window).look(reader, RoundId(number=number))
-        return {names[notice.peer_id]: notice.age for notice in sight.notices}
-
-    assert run(scenario) == ages
+async def test_the_last_rounds_of_the_window_count(window, number, ages):
+    reader, writer = await swarm("reader", "writer")
+    names = {}
+    for published in range(number + 1):
+        own = f"peer {published}"
+        names[identity(own).peer_id] = published
+        one = GenrlBoard(SWARM, identity(own), "0" * 16, 2)
+        assert await publish(one, writer, RoundId(number=published), [group(identity(own).peer_id)], 600.0)
+    sight = await board("reader", window=window).look(reader, RoundId(number=number))
+    assert {names[notice.peer_id]: notice.age for notice in sight.notices} == ages
 
 
 def test_a_duplicate_identity_has_signed_with_our_key_after_we_started():
@@ -238,30 +209,25 @@ def test_a_duplicate_identity_has_signed_with_our_key_after_we_started():
     assert not run(lambda: scenario("f" * 16, later, signer="bob"))
 
 
-def test_of_two_with_one_key_the_later_sees_the_other_though_it_takes_its_place():
-    async def scenario():
-        (alice,) = await swarm("alice")
-        one, two = board("alice"), board("alice", instance="f" * 16)
-        seen_duplicates = []
-        for by in (one, two, one):
-            assert await publish(by, alice, ROUND, [group(ALICE)], 600.0)
-            await by.look(alice, ROUND)
-            seen_duplicates.append(by.duplicate_identity)
-            by.finished()
-        return seen_duplicates
-
-    assert run(scenario) == [False, True, True]
+async def test_of_two_with_one_key_the_later_sees_the_other_though_it_takes_its_place():
+    (alice,) = await swarm("alice")
+    one, two = board("alice"), board("alice", instance="f" * 16)
+    seen_duplicates = []
+    for by in (one, two, one):
+        assert await publish(by, alice, ROUND, [group(ALICE)], 600.0)
+        await by.look(alice, ROUND)
+        seen_duplicates.append(by.duplicate_identity)
+        by.finished()
+    assert seen_duplicates == [False, True, True]
 
 
-def test_anybody_may_publish_unsigned_under_our_peer_id_and_it_is_no_duplicate_identity():
-    async def scenario():
-        reader, replica = await swarm("alice", "replica")
-        shows(replica, [(ALICE, bin_(unsigned("not mine")))])
-        one = board("alice")
-        sight = await one.look(reader, ROUND)
-        return one.duplicate_identity, sight.notices
-
-    assert run(scenario) == (False, [])
+async def test_anybody_may_publish_unsigned_under_our_peer_id_and_it_is_no_duplicate_identity():
+    reader, replica = await swarm("alice", "replica")
+    shows(replica, [(ALICE, bin_(unsigned("not mine")))])
+    one = board("alice")
+    sight = await one.look(reader, ROUND)
+    assert one.duplicate_identity is False
+    assert sight.notices == []
 
 
 def test_peer_ids_of_all_kinds_are_peers():

@@ -47,12 +47,9 @@ def test_whose_copy_comes_faster_does_not_decide_between_equal_groups():
     assert found == {"author", "copier"}
 
 
-def test_a_peer_s_groups_are_handed_out_once():
-    async def scenario():
-        one = gossip(Board(p1=of("p1", "one")))
-        return [len((await exchange(one, number)).external) for number in (1, 2, 3)]
-
-    assert asyncio.run(scenario()) == [1, 0, 0]
+async def test_a_peer_s_groups_are_handed_out_once():
+    one = gossip(Board(p1=of("p1", "one")))
+    assert [len((await exchange(one, number)).external) for number in (1, 2, 3)] == [1, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -89,38 +86,30 @@ def test_what_is_dropped_is_counted_with_its_reason(publications, reason):
     assert len(questions(found)) == len(found.external)
 
 
-def test_groups_of_an_earlier_round_that_come_back_under_another_name_are_dropped():
-    async def scenario():
-        board = Board(p1=of("p1", "one"))
-        one = gossip(board)
-        await exchange(one, 1, of(ALICE, "mine"))
-        board.publications = {"copier": of("copier", "mine", "one", "new")}
-        return await exchange(one, 2)
-
-    found = asyncio.run(scenario())
+async def test_groups_of_an_earlier_round_that_come_back_under_another_name_are_dropped():
+    board = Board(p1=of("p1", "one"))
+    one = gossip(board)
+    await exchange(one, 1, of(ALICE, "mine"))
+    board.publications = {"copier": of("copier", "mine", "one", "new")}
+    found = await exchange(one, 2)
     assert found.rejected == (("copier", "duplicate"),) * 2
     assert questions(found) == {"new"}
 
 
-def test_a_stale_publication_is_counted_once_and_not_in_every_round():
-    async def scenario():
-        board = Board(p1=of("p1", "old"))
-        board.ages = {"p1": None}
-        one = gossip(board)
-        return [(await exchange(one, number)).rejected for number in (1, 2)]
-
-    assert asyncio.run(scenario()) == [(("p1", "stale"),), ()]
+async def test_a_stale_publication_is_counted_once_and_not_in_every_round():
+    board = Board(p1=of("p1", "old"))
+    board.ages = {"p1": None}
+    one = gossip(board)
+    assert [(await exchange(one, number)).rejected for number in (1, 2)] == [(("p1", "stale"),), ()]
 
 
-def test_what_is_unavailable_now_is_asked_for_again_in_the_next_round():
-    async def scenario():
-        board = Board(p1=WireError(Reason.UNAVAILABLE, "gone"))
-        one = gossip(board)
-        first = await exchange(one, 1)
-        board.publications = {"p1": of("p1", "one")}
-        return first.rejected, questions(await exchange(one, 2))
-
-    assert asyncio.run(scenario()) == ((("p1", "unavailable"),), {"one"})
+async def test_what_is_unavailable_now_is_asked_for_again_in_the_next_round():
+    board = Board(p1=WireError(Reason.UNAVAILABLE, "gone"))
+    one = gossip(board)
+    first = await exchange(one, 1)
+    board.publications = {"p1": of("p1", "one")}
+    assert first.rejected == (("p1", "unavailable"),)
+    assert questions(await exchange(one, 2)) == {"one"}
 
 
 @pytest.mark.parametrize(
@@ -131,34 +120,28 @@ def test_what_is_unavailable_now_is_asked_for_again_in_the_next_round():
     ],
     ids=["unreadable", "of-no-use"],
 )
-def test_a_forgery_does_not_make_us_leave_before_the_peer_has_published(forged, reason):
-    async def scenario():
-        board = Board(p1=forged)
-        real_look = board.look
+async def test_a_forgery_does_not_make_us_leave_before_the_peer_has_published(forged, reason):
+    board = Board(p1=forged)
+    real_look = board.look
 
-        async def look(dht, round_id):
-            if board.looks == 2:
-                board.publications = {"p1": of("p1", "true")}
-            return await real_look(dht, round_id)
+    async def look(dht, round_id):
+        if board.looks == 2:
+            board.publications = {"p1": of("p1", "true")}
+        return await real_look(dht, round_id)
 
-        board.look = look
-        return await exchange(gossip(board, Link("p1")), 7, elapsed_s=20.0)
-
-    found = asyncio.run(scenario())
+    board.look = look
+    found = await exchange(gossip(board, Link("p1")), 7, elapsed_s=20.0)
     assert questions(found) == {"true"}
     assert found.rejected == (("p1", reason),)
 
 
-def test_who_publishes_nothing_but_garbage_is_not_awaited():
-    async def scenario():
-        board = Board(p1=WireError(Reason.MALFORMED, "garbage"))
-        one = gossip(board, Link("p1"))
-        await exchange(one, 1, elapsed_s=0.5)
-        looks = board.looks
-        await exchange(one, 2, elapsed_s=0.5)
-        return board.looks - looks
-
-    assert asyncio.run(scenario()) == 1
+async def test_who_publishes_nothing_but_garbage_is_not_awaited():
+    board = Board(p1=WireError(Reason.MALFORMED, "garbage"))
+    one = gossip(board, Link("p1"))
+    await exchange(one, 1, elapsed_s=0.5)
+    looks = board.looks
+    await exchange(one, 2, elapsed_s=0.5)
+    assert board.looks - looks == 1
 
 
 def test_many_identities_of_one_address_take_one_place_each_turn():
@@ -191,7 +174,7 @@ def test_who_publishes_first_has_not_the_first_places_of_the_pool():
     assert {one.address for one in found.external[:3]} == {"6.6.6.6", "p1", "p2"}
 
 
-def test_reading_long_tasks_keeps_the_network_s_thread_free_and_happens_one_at_a_time():
+async def test_reading_long_tasks_keeps_the_network_s_thread_free_and_happens_one_at_a_time():
     reading, most, free, ticked = [0], [0], [], threading.Event()
 
     def fits(task) -> bool:
@@ -208,20 +191,17 @@ def test_reading_long_tasks_keeps_the_network_s_thread_free_and_happens_one_at_a
             await asyncio.sleep(0.001)
             ticked.set()
 
-    async def scenario():
-        board = Board(**{f"p{number}": of(f"p{number}", str(number)) for number in range(8)})
-        one = SwarmGossip(Link(), board, SwarmConfig(num_external=4), num_generations=2, fits=fits)
-        ticker = asyncio.create_task(tick())
-        found = await exchange(one, 7)
-        ticker.cancel()
-        return len(found.external)
-
-    assert asyncio.run(scenario()) == 8
+    board = Board(**{f"p{number}": of(f"p{number}", str(number)) for number in range(8)})
+    one = SwarmGossip(Link(), board, SwarmConfig(num_external=4), num_generations=2, fits=fits)
+    ticker = asyncio.create_task(tick())
+    found = await exchange(one, 7)
+    ticker.cancel()
+    assert len(found.external) == 8
     assert most == [1]
     assert free == [True] * 8
 
 
-def test_a_group_on_an_unknown_task_is_dropped_before_anything_reads_the_task():
+async def test_a_group_on_an_unknown_task_is_dropped_before_anything_reads_the_task():
     def fits(task) -> bool:
         assert task.question == "known"
         return True
@@ -229,20 +209,17 @@ def test_a_group_on_an_unknown_task_is_dropped_before_anything_reads_the_task():
     def unwanted(task) -> str | None:
         return {"known": None, "of a list that is not complete": "unlisted_task"}.get(task.question, "unknown_task")
 
-    async def scenario():
-        board = Board(
-            honest=of("honest", "known"),
-            mallory=of("mallory", "invented", "known"),
-            early=of("early", "of a list that is not complete"),
-        )
-        return await exchange(SwarmGossip(Link(), board, SwarmConfig(num_external=4), 2, fits, unwanted), 7)
-
-    found = asyncio.run(scenario())
+    board = Board(
+        honest=of("honest", "known"),
+        mallory=of("mallory", "invented", "known"),
+        early=of("early", "of a list that is not complete"),
+    )
+    found = await exchange(SwarmGossip(Link(), board, SwarmConfig(num_external=4), 2, fits, unwanted), 7)
     assert questions(found) == {"known"}
     assert {("mallory", "unknown_task"), ("early", "unlisted_task")} <= {*found.rejected}
 
 
-def test_a_group_of_an_environment_that_is_not_loaded_is_dropped_before_anything_reads_the_task():
+async def test_a_group_of_an_environment_that_is_not_loaded_is_dropped_before_anything_reads_the_task():
     def fits(task) -> bool:
         return task.environment != "theirs"
 
@@ -250,12 +227,9 @@ def test_a_group_of_an_environment_that_is_not_loaded_is_dropped_before_anything
         groups = of("mallory", *names)
         return [replace(one, task=replace(one.task, environment=environment)) for one in groups]
 
-    async def scenario():
-        board = Board(honest=[*of("honest", "own"), *within("ours", "loaded")], mallory=within("theirs", "not loaded"))
-        config = SwarmConfig(num_external=4)
-        return await exchange(SwarmGossip(Link(), board, config, 2, fits, environments=["ours"]), 7)
-
-    found = asyncio.run(scenario())
+    board = Board(honest=[*of("honest", "own"), *within("ours", "loaded")], mallory=within("theirs", "not loaded"))
+    config = SwarmConfig(num_external=4)
+    found = await exchange(SwarmGossip(Link(), board, config, 2, fits, environments=["ours"]), 7)
     assert questions(found) == {"own", "loaded"}
     assert ("mallory", "unknown_environment") in found.rejected
 
@@ -278,45 +252,38 @@ def test_a_liar_cannot_make_the_report_grow_without_end():
 
 
 @pytest.mark.parametrize(("shown", "waits"), [(("p1",), False), (("p1", "p2"), True), ((), True)])
-def test_of_those_who_published_last_time_who_is_in_sight_is_awaited(shown, waits):
+async def test_of_those_who_published_last_time_who_is_in_sight_is_awaited(shown, waits):
     """p1 has published again when we look, p2 not yet."""
+    last = {"p1": of("p1", "one"), "p2": of("p2", "two")}
+    board = Board(**last)
+    one = gossip(board)
+    await exchange(one, 1)
+    board.publications = {name: content for name, content in last.items() if name in shown}
+    if "p1" in shown:
+        board.publications["p1"] = of("p1", "three")
+    real_look, looks = board.look, []
 
-    async def scenario():
-        last = {"p1": of("p1", "one"), "p2": of("p2", "two")}
-        board = Board(**last)
-        one = gossip(board)
-        await exchange(one, 1)
-        board.publications = {name: content for name, content in last.items() if name in shown}
-        if "p1" in shown:
-            board.publications["p1"] = of("p1", "three")
-        real_look, looks = board.look, []
+    async def look(dht, round_id):
+        if looks:
+            board.publications = {"p1": of("p1", "four"), "p2": of("p2", "five")}
+        looks.append(round_id)
+        return await real_look(dht, round_id)
 
-        async def look(dht, round_id):
-            if looks:
-                board.publications = {"p1": of("p1", "four"), "p2": of("p2", "five")}
-            looks.append(round_id)
-            return await real_look(dht, round_id)
-
-        board.look = look
-        await exchange(one, 2, elapsed_s=60.0)
-        return len(looks)
-
-    assert asyncio.run(scenario()) == 1 + waits
+    board.look = look
+    await exchange(one, 2, elapsed_s=60.0)
+    assert len(looks) == 1 + waits
 
 
-def test_nobody_waits_for_a_silent_peer_twice(monkeypatch):
-    async def scenario():
-        board = Board()
-        monkeypatch.setattr(gossip_module, "time", SimpleNamespace(monotonic=lambda: board.looks))  # a second a look
-        one = gossip(board, Link("silent"))
-        looks = []
-        for number in (1, 2):
-            before = board.looks
-            await exchange(one, number, elapsed_s=3.0)
-            looks.append(board.looks - before)
-        return looks
-
-    assert asyncio.run(scenario()) == [3, 1]
+async def test_nobody_waits_for_a_silent_peer_twice(monkeypatch):
+    board = Board()
+    monkeypatch.setattr(gossip_module, "time", SimpleNamespace(monotonic=lambda: board.looks))  # a second a look
+    one = gossip(board, Link("silent"))
+    looks = []
+    for number in (1, 2):
+        before = board.looks
+        await exchange(one, number, elapsed_s=3.0)
+        looks.append(board.looks - before)
+    assert looks == [3, 1]
 
 
 def test_the_wait_is_bounded_by_patience_times_elapsed():
@@ -367,21 +334,18 @@ def test_what_no_node_keeps_is_tried_again_and_the_exchange_goes_on(caplog):
     assert "no other node has kept our groups" in caplog.text
 
 
-def test_groups_are_published_anew_when_the_daemon_was_started_anew():
-    async def scenario():
-        board, link = Board(), Link("somebody")
-        real_look = board.look
+async def test_groups_are_published_anew_when_the_daemon_was_started_anew():
+    board, link = Board(), Link("somebody")
+    real_look = board.look
 
-        async def dies_meanwhile(dht, round_id):
-            if board.looks == 0:
-                link.current = object()
-            return await real_look(dht, round_id)
+    async def dies_meanwhile(dht, round_id):
+        if board.looks == 0:
+            link.current = object()
+        return await real_look(dht, round_id)
 
-        board.look = dies_meanwhile
-        await exchange(gossip(board, link), 7, of(ALICE, "mine"), elapsed_s=0.0)
-        return len(board.published)
-
-    assert asyncio.run(scenario()) == 2
+    board.look = dies_meanwhile
+    await exchange(gossip(board, link), 7, of(ALICE, "mine"), elapsed_s=0.0)
+    assert len(board.published) == 2
 
 
 def test_an_exchange_ends_though_the_daemon_dies_at_every_look(monkeypatch):
@@ -407,38 +371,30 @@ def test_a_duplicate_identity_is_said_in_the_round_s_line():
     assert play(board).network == DUPLICATE_IDENTITY
 
 
-def test_memory_of_what_was_used_is_bounded(monkeypatch):
+async def test_memory_of_what_was_used_is_bounded(monkeypatch):
     monkeypatch.setattr(memory, "MAX_REMEMBERED", 10)
-
-    async def scenario():
-        one = gossip(Board())
-        for number in range(30):
-            one._board.publications = {"p1": of("p1", str(number))}
-            await exchange(one, number, of(ALICE, f"mine {number}"))
-        return len(one._reader._done), len(one._known_groups)
-
-    assert asyncio.run(scenario()) == (10, 10)
+    one = gossip(Board())
+    for number in range(30):
+        one._board.publications = {"p1": of("p1", str(number))}
+        await exchange(one, number, of(ALICE, f"mine {number}"))
+    assert len(one._reader._done) == 10
+    assert len(one._known_groups) == 10
 
 
-def test_three_nodes_exchange_over_the_native_board():
-    async def scenario():
-        dhts = await MemoryNetwork().swarm("alice", "bob", "carol")
-        nodes = [
-            SwarmGossip(
-                MemoryLink(dht), NativeBoard(SWARM, identity(name), f"{i:016x}", 2), SwarmConfig(num_external=4), 2
-            )
-            for i, (dht, name) in enumerate(zip(dhts, ("alice", "bob", "carol"), strict=True))
-        ]
-        peers = (ALICE, BOB, CAROL)
-        for number in (1, 2, 3):
-            rounds = await asyncio.gather(
-                *[exchange(one, number, of(p, f"{p} {number}"), 60.0) for one, p in zip(nodes, peers, strict=True)]
-            )
-            for own, found in zip(peers, rounds, strict=True):
-                assert {one.peer_id for one in found.external} == set(peers) - {own}
-                assert found.rejected == ()
-
-    asyncio.run(scenario())
+async def test_three_nodes_exchange_over_the_native_board():
+    dhts = await MemoryNetwork().swarm("alice", "bob", "carol")
+    nodes = [
+        SwarmGossip(MemoryLink(dht), NativeBoard(SWARM, identity(name), f"{i:016x}", 2), SwarmConfig(num_external=4), 2)
+        for i, (dht, name) in enumerate(zip(dhts, ("alice", "bob", "carol"), strict=True))
+    ]
+    peers = (ALICE, BOB, CAROL)
+    for number in (1, 2, 3):
+        rounds = await asyncio.gather(
+            *[exchange(one, number, of(p, f"{p} {number}"), 60.0) for one, p in zip(nodes, peers, strict=True)]
+        )
+        for own, found in zip(peers, rounds, strict=True):
+            assert {one.peer_id for one in found.external} == set(peers) - {own}
+            assert found.rejected == ()
 
 
 def test_groups_stay_visible_for_four_whole_rounds_also_of_a_node_that_samples_fast_or_ahead(monkeypatch):

@@ -130,18 +130,15 @@ def test_liars_at_one_address_do_not_make_a_swarm_look_larger_than_it_is():
     assert max(asyncio.run(scenario())) < 2 * 28
 
 
-def test_who_is_nearest_and_names_invented_nodes_does_not_hide_what_others_keep():
-    async def scenario():
-        alice, liar, *honest = await MemoryNetwork().swarm("alice", "sybil liar", *OTHERS, rules=genrl.RULES)
-        key = next(key for key in map(str, range(1000)) if min((alice, liar, *honest), key=near(key)) is liar)
-        names_invented_nodes(liar)
-        for keeper in sorted(honest, key=near(key))[:3]:
-            value = msgspec.msgpack.encode(b"content")
-            item = OfferedRecord(key=key_id(key), subkey=None, value=value, expires_at_s=time.time() + 60, sender="")
-            assert keeper._server._records.add(item, (0.0, 0.0), "1.2.3.4")
-        return await alice.fetch(key, lambda found: found == b"content")
-
-    assert asyncio.run(scenario()) == b"content"
+async def test_who_is_nearest_and_names_invented_nodes_does_not_hide_what_others_keep():
+    alice, liar, *honest = await MemoryNetwork().swarm("alice", "sybil liar", *OTHERS, rules=genrl.RULES)
+    key = next(key for key in map(str, range(1000)) if min((alice, liar, *honest), key=near(key)) is liar)
+    names_invented_nodes(liar)
+    for keeper in sorted(honest, key=near(key))[:3]:
+        value = msgspec.msgpack.encode(b"content")
+        item = OfferedRecord(key=key_id(key), subkey=None, value=value, expires_at_s=time.time() + 60, sender="")
+        assert keeper._server._records.add(item, (0.0, 0.0), "1.2.3.4")
+    assert await alice.fetch(key, lambda found: found == b"content") == b"content"
 
 
 def near(key: str):

@@ -73,38 +73,29 @@ def test_nobody_is_silenced_by(case):
     [("10.0.0.9", True), ("10.0.0.9/tcp/1/p2p/QmRelay/p2p-circuit", False)],
     ids=["direct", "through a relay"],
 )
-def test_whoever_is_behind_a_relay_has_no_certain_address(address, is_direct):
-    async def scenario():
-        network = MemoryNetwork()
-        reader, alice = await network.dht("reader"), await network.dht("alice", address=address)
-        await reader.meet(alice.p2p.peer_id)
-        board = NativeBoard(SWARM, identity("alice"), "0" * 16, 2)
-        assert await publish(board, alice, ROUND, [group(ALICE)], 60.0)
-        (notice,) = (await NativeBoard(SWARM, identity("reader"), "0" * 16, 2).look(reader, ROUND)).notices
-        return notice.is_direct
-
-    assert asyncio.run(scenario()) is is_direct
+async def test_whoever_is_behind_a_relay_has_no_certain_address(address, is_direct):
+    network = MemoryNetwork()
+    reader, alice = await network.dht("reader"), await network.dht("alice", address=address)
+    await reader.meet(alice.p2p.peer_id)
+    board = NativeBoard(SWARM, identity("alice"), "0" * 16, 2)
+    assert await publish(board, alice, ROUND, [group(ALICE)], 60.0)
+    (notice,) = (await NativeBoard(SWARM, identity("reader"), "0" * 16, 2).look(reader, ROUND)).notices
+    assert notice.is_direct is is_direct
 
 
-def test_an_address_that_replicas_agree_upon_is_not_for_sure_the_authors():
-    async def scenario():
-        reader, *liars = await MemoryNetwork().swarm("reader", "one", "two")
-        for liar in liars:
-            shows_native(liar, [(BOB, signed("bob"))], {BOB: "10.0.0.1"})
-        return (await NativeBoard(SWARM, identity("reader"), "0" * 16, 2).look(reader, ROUND)).notices
-
-    (notice,) = asyncio.run(scenario())
+async def test_an_address_that_replicas_agree_upon_is_not_for_sure_the_authors():
+    reader, *liars = await MemoryNetwork().swarm("reader", "one", "two")
+    for liar in liars:
+        shows_native(liar, [(BOB, signed("bob"))], {BOB: "10.0.0.1"})
+    (notice,) = (await NativeBoard(SWARM, identity("reader"), "0" * 16, 2).look(reader, ROUND)).notices
     assert not notice.is_direct
 
 
-def test_what_genrls_nodes_publish_unsigned_counts_as_unsigned():
-    async def scenario():
-        reader, replica, _ = await genrl_swarm("reader", "replica", "bob")
-        shows_genrl(replica, [(BOB, bin_(unsigned("one")))])
-        board = GenrlBoard(SWARM, identity("reader"), "0" * 16, 2)
-        (notice,) = (await board.look(reader, ROUND)).notices
-        return notice, await board.take(reader, notice)
-
-    notice, ((found,), _) = asyncio.run(scenario())
+async def test_what_genrls_nodes_publish_unsigned_counts_as_unsigned():
+    reader, replica, _ = await genrl_swarm("reader", "replica", "bob")
+    shows_genrl(replica, [(BOB, bin_(unsigned("one")))])
+    board = GenrlBoard(SWARM, identity("reader"), "0" * 16, 2)
+    (notice,) = (await board.look(reader, ROUND)).notices
+    notice, ((found,), _) = notice, await board.take(reader, notice)
     assert notice.is_direct
     assert not found.signed

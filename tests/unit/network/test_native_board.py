@@ -59,19 +59,16 @@ async def seen(entries, owners=None, by: NativeBoard | None = None):
     return await (by or board("reader")).look(reader, ROUND)
 
 
-def test_what_one_publishes_another_sees_and_takes():
-    async def scenario():
-        alice, bob = await MemoryNetwork().swarm("alice", "bob")
-        groups = [group(ALICE, "one"), group(ALICE, "two")]
-        assert await publish(board("alice"), alice, ROUND, groups, MINUTES_S)
-        one = board("bob")
-        sight = await one.look(bob, ROUND)
-        (notice,) = sight.notices
-        assert (notice.peer_id, notice.address, notice.age) == (ALICE, "10.0.0.1", 0)
-        assert await one.take(bob, notice) == (tuple(groups), ())
-        assert (sight.rejected, one.duplicate_identity) == (set(), False)
-
-    run(scenario)
+async def test_what_one_publishes_another_sees_and_takes():
+    alice, bob = await MemoryNetwork().swarm("alice", "bob")
+    groups = [group(ALICE, "one"), group(ALICE, "two")]
+    assert await publish(board("alice"), alice, ROUND, groups, MINUTES_S)
+    one = board("bob")
+    sight = await one.look(bob, ROUND)
+    (notice,) = sight.notices
+    assert (notice.peer_id, notice.address, notice.age) == (ALICE, "10.0.0.1", 0)
+    assert await one.take(bob, notice) == (tuple(groups), ())
+    assert (sight.rejected, one.duplicate_identity) == (set(), False)
 
 
 @pytest.mark.parametrize(
@@ -120,17 +117,14 @@ def test_a_new_node_takes_no_announcement_that_has_expired_however_few_rounds_it
     assert run(lambda: seen([(ALICE, signed("alice", ago_s=MINUTES_S + 1))])).notices == []
 
 
-def test_a_lying_replica_hides_nobody():
-    async def scenario():
-        alice, reader, liar = await MemoryNetwork().swarm("alice", "reader", "liar")
-        assert await publish(board("alice"), alice, ROUND, [group(ALICE)], MINUTES_S)
-        shows(liar, [(ALICE, signed("alice", ago_s=100.0, body=b"an older one")), (BOB, b"junk")])
-        one = board("reader")
-        (notice,) = (await one.look(reader, ROUND)).notices
-        groups, _ = await one.take(reader, notice)
-        assert groups == (group(ALICE),)
-
-    run(scenario)
+async def test_a_lying_replica_hides_nobody():
+    alice, reader, liar = await MemoryNetwork().swarm("alice", "reader", "liar")
+    assert await publish(board("alice"), alice, ROUND, [group(ALICE)], MINUTES_S)
+    shows(liar, [(ALICE, signed("alice", ago_s=100.0, body=b"an older one")), (BOB, b"junk")])
+    one = board("reader")
+    (notice,) = (await one.look(reader, ROUND)).notices
+    groups, _ = await one.take(reader, notice)
+    assert groups == (group(ALICE),)
 
 
 async def address_of_alice(*claims: str | None, at: str = "") -> str:
@@ -180,16 +174,13 @@ def test_witnesses_can_name_any_address(text):
     assert run(lambda: address_of_alice(text, text)) == text
 
 
-def test_what_we_saw_on_a_connection_stands_before_what_replicas_say():
-    async def scenario():
-        alice, reader, one, two = await MemoryNetwork().swarm("alice", "reader", "sybil 1", "sybil 2")
-        for liar in (one, two):
-            shows(liar, [(ALICE, signed("alice"))], {ALICE: "6.6.6.6"})
-        assert alice.p2p.address == "10.0.0.1"
-        (notice,) = (await board("reader").look(reader, ROUND)).notices
-        return notice.address
-
-    assert run(scenario) == "10.0.0.1"
+async def test_what_we_saw_on_a_connection_stands_before_what_replicas_say():
+    alice, reader, one, two = await MemoryNetwork().swarm("alice", "reader", "sybil 1", "sybil 2")
+    for liar in (one, two):
+        shows(liar, [(ALICE, signed("alice"))], {ALICE: "6.6.6.6"})
+    assert alice.p2p.address == "10.0.0.1"
+    (notice,) = (await board("reader").look(reader, ROUND)).notices
+    assert notice.address == "10.0.0.1"
 
 
 def test_a_replica_does_not_vote_twice_by_serving_two_shards(monkeypatch):
@@ -208,19 +199,16 @@ def test_a_duplicate_identity_is_one_that_published_after_we_started():
     assert not run(lambda: scenario(10.0, "ffffffffffffffff"))  # ourselves before a restart
 
 
-def test_of_two_with_one_key_the_later_sees_the_other_though_it_takes_its_place():
-    async def scenario():
-        (alice,) = await MemoryNetwork().swarm("alice")
-        one, two = board("alice"), board("alice", instance="f" * 16)
-        seen_duplicates = []
-        for number, by in enumerate((one, two, one, one)):
-            assert await publish(by, alice, RoundId(number=number), [group(ALICE, str(number))], MINUTES_S)
-            await by.look(alice, RoundId(number=number))
-            seen_duplicates.append(by.duplicate_identity)
-            by.finished()
-        return seen_duplicates
-
-    assert run(scenario) == [False, True, True, False]
+async def test_of_two_with_one_key_the_later_sees_the_other_though_it_takes_its_place():
+    (alice,) = await MemoryNetwork().swarm("alice")
+    one, two = board("alice"), board("alice", instance="f" * 16)
+    seen_duplicates = []
+    for number, by in enumerate((one, two, one, one)):
+        assert await publish(by, alice, RoundId(number=number), [group(ALICE, str(number))], MINUTES_S)
+        await by.look(alice, RoundId(number=number))
+        seen_duplicates.append(by.duplicate_identity)
+        by.finished()
+    assert seen_duplicates == [False, True, True, False]
 
 
 def test_nobody_pretends_that_we_have_a_duplicate():
@@ -229,86 +217,68 @@ def test_nobody_pretends_that_we_have_a_duplicate():
     assert not alice.duplicate_identity
 
 
-def test_age_counts_our_own_exchanges_since_it_was_published():
-    async def scenario():
-        reader, replica = await MemoryNetwork().swarm("reader", "replica")
-        shows(replica, [(ALICE, signed("alice"))])
-        one = board("reader", window=3)
-        ages = []
-        for _ in range(5):
-            await asyncio.sleep(0.01)
-            ages.append((await one.look(reader, ROUND)).notices[0].age)
-            one.finished()
-        return ages
-
-    assert run(scenario) == [0, 1, 2, None, None]
-
-
-def test_a_clock_that_was_set_back_makes_nothing_stale(monkeypatch):
-    async def scenario():
-        reader, replica = await MemoryNetwork().swarm("reader", "replica")
-        one = board("reader", window=2)
-        real_time = time.time
-        ages = []
-        for fast_s in (50.0, 50.0, 0.0, 0.0):
-            shows(replica, [(ALICE, signed("alice"))])
-            monkeypatch.setattr(native, "time", SimpleNamespace(time=lambda fast_s=fast_s: real_time() + fast_s))
-            ages.append((await one.look(reader, ROUND)).notices[0].age)
-            one.finished()
-        return ages
-
-    assert run(scenario) == [0, 1, 0, 0]
-
-
-def test_what_was_published_while_we_fetched_is_fresh_in_the_next_round():
-    """With a window of one round nothing may fall between two of them."""
-
-    async def scenario():
-        reader, replica = await MemoryNetwork().swarm("reader", "replica")
-        one = board("reader", window=1)
-        await one.look(reader, ROUND)
+async def test_age_counts_our_own_exchanges_since_it_was_published():
+    reader, replica = await MemoryNetwork().swarm("reader", "replica")
+    shows(replica, [(ALICE, signed("alice"))])
+    one = board("reader", window=3)
+    ages = []
+    for _ in range(5):
         await asyncio.sleep(0.01)
-        shows(replica, [(ALICE, signed("alice"))])
-        await asyncio.sleep(0.01)
+        ages.append((await one.look(reader, ROUND)).notices[0].age)
         one.finished()
-        return (await one.look(reader, RoundId(number=8))).notices[0].age
-
-    assert run(scenario) == 0
+    assert ages == [0, 1, 2, None, None]
 
 
-def test_a_restarted_node_with_quicker_rounds_is_heard_at_once():
-    async def scenario():
-        alice, bob = await MemoryNetwork().swarm("alice", "bob")
-        assert await publish(board("alice"), alice, ROUND, [group(ALICE, "before")], 3600.0)
-        assert await publish(board("alice", instance="f" * 16), alice, ROUND, [group(ALICE, "after")], 120.0)
-        one = board("bob")
-        (notice,) = (await one.look(bob, ROUND)).notices
-        (found,), _ = await one.take(bob, notice)
-        return found.task.question
-
-    assert run(scenario) == "after"
-
-
-def test_a_publisher_whose_shard_is_full_goes_one_bit_deeper():
-    async def scenario():
-        (alice,) = await MemoryNetwork().swarm("alice")
-        for number in range(64):
-            name = PeerID(bytes([18, 32, number])).to_base58()
-            item = item_of(KEY, name, b"x" * 2000)
-            assert alice._server._records.add(item, (0.0, 0.0), f"address {number}")
-        assert await publish(board("alice"), alice, ROUND, [group(ALICE)], MINUTES_S)
-        deeper = directory.directory_key(SWARM, wire.ROLLOUTS, directory.shard_of(SWARM, ALICE, 1))
-        (found,) = await alice.read(deeper)
-        return set(found)
-
-    assert run(scenario) == {directory.slot(ALICE)}
+async def test_a_clock_that_was_set_back_makes_nothing_stale(monkeypatch):
+    reader, replica = await MemoryNetwork().swarm("reader", "replica")
+    one = board("reader", window=2)
+    real_time = time.time
+    ages = []
+    for fast_s in (50.0, 50.0, 0.0, 0.0):
+        shows(replica, [(ALICE, signed("alice"))])
+        monkeypatch.setattr(native, "time", SimpleNamespace(time=lambda fast_s=fast_s: real_time() + fast_s))
+        ages.append((await one.look(reader, ROUND)).notices[0].age)
+        one.finished()
+    assert ages == [0, 1, 0, 0]
 
 
-def test_two_swarms_on_the_same_nodes_do_not_see_each_other():
-    async def scenario():
-        alice, bob = await MemoryNetwork().swarm("alice", "bob")
-        assert await publish(board("alice", "swarm-a"), alice, ROUND, [group(ALICE)], MINUTES_S)
-        sight = await board("bob", "swarm-b").look(bob, ROUND)
-        return sight.notices, sight.rejected
+async def test_what_was_published_while_we_fetched_is_fresh_in_the_next_round():
+    """With a window of one round nothing may fall between two of them."""
+    reader, replica = await MemoryNetwork().swarm("reader", "replica")
+    one = board("reader", window=1)
+    await one.look(reader, ROUND)
+    await asyncio.sleep(0.01)
+    shows(replica, [(ALICE, signed("alice"))])
+    await asyncio.sleep(0.01)
+    one.finished()
+    assert (await one.look(reader, RoundId(number=8))).notices[0].age == 0
 
-    assert run(scenario) == ([], set())
+
+async def test_a_restarted_node_with_quicker_rounds_is_heard_at_once():
+    alice, bob = await MemoryNetwork().swarm("alice", "bob")
+    assert await publish(board("alice"), alice, ROUND, [group(ALICE, "before")], 3600.0)
+    assert await publish(board("alice", instance="f" * 16), alice, ROUND, [group(ALICE, "after")], 120.0)
+    one = board("bob")
+    (notice,) = (await one.look(bob, ROUND)).notices
+    (found,), _ = await one.take(bob, notice)
+    assert found.task.question == "after"
+
+
+async def test_a_publisher_whose_shard_is_full_goes_one_bit_deeper():
+    (alice,) = await MemoryNetwork().swarm("alice")
+    for number in range(64):
+        name = PeerID(bytes([18, 32, number])).to_base58()
+        item = item_of(KEY, name, b"x" * 2000)
+        assert alice._server._records.add(item, (0.0, 0.0), f"address {number}")
+    assert await publish(board("alice"), alice, ROUND, [group(ALICE)], MINUTES_S)
+    deeper = directory.directory_key(SWARM, wire.ROLLOUTS, directory.shard_of(SWARM, ALICE, 1))
+    (found,) = await alice.read(deeper)
+    assert set(found) == {directory.slot(ALICE)}
+
+
+async def test_two_swarms_on_the_same_nodes_do_not_see_each_other():
+    alice, bob = await MemoryNetwork().swarm("alice", "bob")
+    assert await publish(board("alice", "swarm-a"), alice, ROUND, [group(ALICE)], MINUTES_S)
+    sight = await board("bob", "swarm-b").look(bob, ROUND)
+    assert sight.notices == []
+    assert sight.rejected == set()

@@ -12,20 +12,17 @@ import zstandard
 from codezero.network import directory, wire
 from codezero.network.dht.server import OWN
 from tests.unit.network.dht.asker import item_of
-from tests.unit.network.dht.memory_p2p import MemoryNetwork, run
+from tests.unit.network.dht.memory_p2p import MemoryNetwork
 from tests.unit.network.test_native_board import ALICE, KEY, MINUTES_S, ROUND, board, shows, signed
 
 
-def test_a_body_that_nobody_has_is_unavailable():
-    async def scenario():
-        reader, replica = await MemoryNetwork().swarm("reader", "replica")
-        shows(replica, [(ALICE, signed("alice"))])
-        one = board("reader")
-        (notice,) = (await one.look(reader, ROUND)).notices
-        with pytest.raises(wire.WireError, match="unavailable"):
-            await one.take(reader, notice)
-
-    run(scenario)
+async def test_a_body_that_nobody_has_is_unavailable():
+    reader, replica = await MemoryNetwork().swarm("reader", "replica")
+    shows(replica, [(ALICE, signed("alice"))])
+    one = board("reader")
+    (notice,) = (await one.look(reader, ROUND)).notices
+    with pytest.raises(wire.WireError, match="unavailable"):
+        await one.take(reader, notice)
 
 
 @pytest.mark.parametrize(
@@ -42,17 +39,14 @@ def test_a_body_that_nobody_has_is_unavailable():
     ],
     ids=["nothing", "junk", "bad frame", "no frame", "no zstd", "nested", "wrong types", "zip bomb"],
 )
-def test_a_signed_body_of_garbage_is_dropped(body, reason):
-    async def scenario():
-        alice, bob = await MemoryNetwork().swarm("alice", "bob")
-        key = directory.body_key(hashlib.sha256(body).digest())
-        assert any(await alice.store(key, None, body, time.time() + MINUTES_S))
-        for node in (alice, bob):
-            item = item_of(KEY, ALICE, signed("alice", body=body), ttl_s=MINUTES_S)
-            assert node._server._records.add(item, (1.0, 1.0), OWN)
-        one = board("bob")
-        (notice,) = (await one.look(bob, ROUND)).notices
-        with pytest.raises(wire.WireError, match=reason):
-            await one.take(bob, notice)
-
-    run(scenario)
+async def test_a_signed_body_of_garbage_is_dropped(body, reason):
+    alice, bob = await MemoryNetwork().swarm("alice", "bob")
+    key = directory.body_key(hashlib.sha256(body).digest())
+    assert any(await alice.store(key, None, body, time.time() + MINUTES_S))
+    for node in (alice, bob):
+        item = item_of(KEY, ALICE, signed("alice", body=body), ttl_s=MINUTES_S)
+        assert node._server._records.add(item, (1.0, 1.0), OWN)
+    one = board("bob")
+    (notice,) = (await one.look(bob, ROUND)).notices
+    with pytest.raises(wire.WireError, match=reason):
+        await one.take(bob, notice)

@@ -41,17 +41,14 @@ def test_each_proposal_is_handed_out_once_whoever_publishes_it():
     assert rejected == {}
 
 
-def test_a_record_that_was_used_up_is_not_fetched_again_and_its_peers_next_one_is():
-    async def scenario():
-        on = board(p1=of("p1", "f"))
-        one = Solver(on)
-        for _ in range(4):
-            await one.collect()
-        assert on.proposals.taken == ["p1"] * 2  # it takes a second look to see that nothing is left
-        on.proposals.records = {"p1": of("p1", "g", "f")}
-        return names(await one.collect())
-
-    assert run(scenario) == ["g"]
+async def test_a_record_that_was_used_up_is_not_fetched_again_and_its_peers_next_one_is():
+    on = board(p1=of("p1", "f"))
+    one = Solver(on)
+    for _ in range(4):
+        await one.collect()
+    assert on.proposals.taken == ["p1"] * 2  # it takes a second look to see that nothing is left
+    on.proposals.records = {"p1": of("p1", "g", "f")}
+    assert names(await one.collect()) == ["g"]
 
 
 def test_no_flood_takes_a_place_from_another_address():
@@ -72,14 +69,10 @@ def test_thirty_two_addresses_each_get_one():
     assert all(name.startswith("f") for name in found)  # the newest
 
 
-def test_copies_of_a_proposal_do_not_put_it_off():
+async def test_copies_of_a_proposal_do_not_put_it_off():
     flood = {f"sybil{k}": of(f"sybil{k}", *[f"s{k}_{i}" for i in range(31)], "f") for k in range(40)}
     on = board(dict.fromkeys(flood, "6.6.6.6"), **flood, p1=of("p1", "f"))
-
-    async def scenario():
-        return [one.peer_id for one in await Solver(on).collect() if one.question == "Write f(x)."]
-
-    assert run(scenario) == ["p1"]
+    assert [one.peer_id for one in await Solver(on).collect() if one.question == "Write f(x)."] == ["p1"]
 
 
 @pytest.mark.parametrize(
@@ -96,33 +89,27 @@ def test_a_record_that_cannot_be_had_is_counted_and_hides_no_other(monkeypatch, 
     assert collected(board(bad=record, good=of("good", "f"))) == ([["f"]], {reason: 1})
 
 
-def test_an_unavailable_record_is_asked_for_again_and_a_forged_one_is_not():
-    async def scenario():
-        on = board(gone=WireError(Reason.UNAVAILABLE, "gone"), forged=WireError(Reason.MALFORMED, "junk"))
-        one = Solver(on)
-        await one.collect()
-        await one.collect()
-        return sorted(on.proposals.taken), one.side.take_rejected()
-
-    assert run(scenario) == (["forged", "gone", "gone"], {"unavailable": 1, "malformed": 1})
+async def test_an_unavailable_record_is_asked_for_again_and_a_forged_one_is_not():
+    on = board(gone=WireError(Reason.UNAVAILABLE, "gone"), forged=WireError(Reason.MALFORMED, "junk"))
+    one = Solver(on)
+    await one.collect()
+    await one.collect()
+    assert sorted(on.proposals.taken) == ["forged", "gone", "gone"]
+    assert one.side.take_rejected() == {"unavailable": 1, "malformed": 1}
 
 
-def test_what_is_rejected_is_counted_once_between_two_reports():
-    async def scenario():
-        on = board(banned=of("banned", "f"), p1=of("p1", "g"))
-        on.proposals.rejected = {("p2", Reason.STALE), ("p3", Reason.STALE), ("p3", Reason.MALFORMED)}
-        on.proposals.dropped = (Reason.MALFORMED,)
-        one = Solver(on, banned_peers=["banned"])
-        found = names(await one.collect())
-        await one.collect()
-        first = one.side.take_rejected()
-        await one.collect()
-        return found, first, one.side.take_rejected()
-
-    found, first, second = run(scenario)
+async def test_what_is_rejected_is_counted_once_between_two_reports():
+    on = board(banned=of("banned", "f"), p1=of("p1", "g"))
+    on.proposals.rejected = {("p2", Reason.STALE), ("p3", Reason.STALE), ("p3", Reason.MALFORMED)}
+    on.proposals.dropped = (Reason.MALFORMED,)
+    one = Solver(on, banned_peers=["banned"])
+    found = names(await one.collect())
+    await one.collect()
+    first = one.side.take_rejected()
+    await one.collect()
     assert found == ["g"]
     assert first == {"banned": 1, "stale": 2, "malformed": 3}  # an entry of p1 in each of two looks
-    assert second == {"banned": 1, "stale": 2, "malformed": 1}
+    assert one.side.take_rejected() == {"banned": 1, "stale": 2, "malformed": 1}
 
 
 def test_a_liar_makes_a_report_no_longer_than_it_may_be():
@@ -131,22 +118,20 @@ def test_a_liar_makes_a_report_no_longer_than_it_may_be():
     assert collected(on) == ([[]], {"malformed": 1000})
 
 
-def test_without_a_network_there_is_nothing_and_it_does_not_take_long(monkeypatch):
+async def test_without_a_network_there_is_nothing_and_it_does_not_take_long(monkeypatch):
     monkeypatch.setattr(reading, "READY_S", 0.05)
+    link = Loop(None)
+    one = Solver(board(p1=of("p1", "f")), link)
+    await one.give(attempts(proposal("f")))
+    nothing = await one.collect()
 
-    async def scenario():
-        link = Loop(None)
-        one = Solver(board(p1=of("p1", "f")), link)
-        await one.give(attempts(proposal("f")))
-        nothing = await one.collect()
+    async def never():
+        await asyncio.sleep(3600)
 
-        async def never():
-            await asyncio.sleep(3600)
-
-        link.dht = never
-        return nothing, await one.collect(), await one.give()
-
-    assert run(scenario) == ((), (), None)
+    link.dht = never
+    assert nothing == ()
+    assert await one.collect() == ()
+    assert await one.give() is None
 
 
 def test_a_look_that_takes_too_long_is_given_up(monkeypatch):
@@ -168,16 +153,12 @@ def test_nodes_that_hang_on_to_us_cost_seconds_and_no_more(monkeypatch):
     assert 8 <= len(on.proposals.taken) <= 8 * 8
 
 
-def test_memory_of_what_was_handed_out_is_bounded(monkeypatch):
+async def test_memory_of_what_was_handed_out_is_bounded(monkeypatch):
     monkeypatch.setattr(memory, "MAX_REMEMBERED", 10)
-
-    async def scenario():
-        on = board(p1=of("p1", *[f"f{k}" for k in range(30)]))
-        one = Solver(on)
-        await one.collect()
-        return len(one.side._handed_out)
-
-    assert run(scenario) == 10
+    on = board(p1=of("p1", *[f"f{k}" for k in range(30)]))
+    one = Solver(on)
+    await one.collect()
+    assert len(one.side._handed_out) == 10
 
 
 async def given(*rounds, keeps=True):
@@ -231,70 +212,59 @@ def test_a_record_has_the_last_64_and_the_newest_first():
     assert [one.name for one in record] == [proposal(f"f{k}").proposal_id for k in range(99, 35, -1)]
 
 
-def test_feedback_that_nobody_keeps_is_kept_here_and_published_with_the_next(caplog):
-    async def scenario():
-        on = FakeBoard()
-        feed = on.feedback_feed("p1")
-        feed.keeps = False
-        one = Solver(on)
-        await one.give(attempts(proposal("f", "p1")))
-        feed.keeps = True
-        await one.give()
-        await one.give()
-        return len(feed.published)
-
-    assert run(scenario) == 2
+async def test_feedback_that_nobody_keeps_is_kept_here_and_published_with_the_next(caplog):
+    on = FakeBoard()
+    feed = on.feedback_feed("p1")
+    feed.keeps = False
+    one = Solver(on)
+    await one.give(attempts(proposal("f", "p1")))
+    feed.keeps = True
+    await one.give()
+    await one.give()
+    assert len(feed.published) == 2
     assert "no node keeps 1 of 1" in caplog.text
 
 
-def test_a_publication_that_hangs_is_given_up_and_tried_again(monkeypatch):
+async def test_a_publication_that_hangs_is_given_up_and_tried_again(monkeypatch):
     monkeypatch.setattr(proposals, "GIVE_S", 0.05)
+    on = FakeBoard()
+    feed = on.feedback_feed("p1")
+    keep = feed.publish
 
-    async def scenario():
-        on = FakeBoard()
-        feed = on.feedback_feed("p1")
-        keep = feed.publish
+    async def never(dht, record):
+        await asyncio.sleep(3600)
 
-        async def never(dht, record):
-            await asyncio.sleep(3600)
-
-        feed.publish = never
-        one = Solver(on)
-        await one.give(attempts(proposal("f", "p1")))
-        feed.publish = keep
-        await one.give()
-        return len(feed.published)
-
-    assert run(scenario) == 1
+    feed.publish = never
+    one = Solver(on)
+    await one.give(attempts(proposal("f", "p1")))
+    feed.publish = keep
+    await one.give()
+    assert len(feed.published) == 1
 
 
-def test_what_cannot_be_sent_costs_itself_only(caplog):
-    async def scenario():
-        on = FakeBoard()
-        feed = on.feedback_feed("p1")
-        bad = proposal("bad", "p1").proposal_id
+async def test_what_cannot_be_sent_costs_itself_only(caplog):
+    on = FakeBoard()
+    feed = on.feedback_feed("p1")
+    bad = proposal("bad", "p1").proposal_id
 
-        def pack(items):
-            if len(items) > 2 or any(item.name == bad for item in items):
-                raise WireError(Reason.OVERSIZED, "too large")
-            return list(items)
+    def pack(items):
+        if len(items) > 2 or any(item.name == bad for item in items):
+            raise WireError(Reason.OVERSIZED, "too large")
+        return list(items)
 
-        feed.pack = pack
-        await Solver(on).give(*[attempts(proposal(name, "p1")) for name in ("f", "g", "bad", "h")])
-        return [[one.name for one in record] for record in feed.published]
-
-    assert run(scenario) == [[proposal("h").proposal_id, proposal("g").proposal_id]]
+    feed.pack = pack
+    await Solver(on).give(*[attempts(proposal(name, "p1")) for name in ("f", "g", "bad", "h")])
+    assert [[one.name for one in record] for record in feed.published] == [
+        [proposal("h").proposal_id, proposal("g").proposal_id]
+    ]
     assert "not published: oversized" in caplog.text
 
 
-def test_proposers_that_we_have_answered_are_forgotten_in_the_end():
-    async def scenario():
-        one = Solver(FakeBoard())
-        for k in range(200):
-            await one.give(attempts(proposal("f", f"p{k}")))
-        return list(one.side._feedback)
-
-    assert run(scenario) == [f"p{k}" for k in range(136, 200)]
+async def test_proposers_that_we_have_answered_are_forgotten_in_the_end():
+    one = Solver(FakeBoard())
+    for k in range(200):
+        await one.give(attempts(proposal("f", f"p{k}")))
+    assert list(one.side._feedback) == [f"p{k}" for k in range(136, 200)]
 
 
 def test_a_node_without_a_network_has_no_proposals_and_tells_nobody():

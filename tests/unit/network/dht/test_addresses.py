@@ -62,109 +62,82 @@ class Daemon:
         return [SimpleNamespace(peer_id=who, addrs=addrs) for who, addrs in self.connections.items()]
 
 
-def test_an_address_is_what_the_connection_shows():
-    async def scenario():
-        book = AddressBook(Daemon(p1="/ip4/1.2.3.4/tcp/1"))
-        assert await book.address_of(peer(1)) == "1.2.3.4"
-        assert await book.address_of(peer(2)) == "unknown"
-
-    asyncio.run(scenario())
+async def test_an_address_is_what_the_connection_shows():
+    book = AddressBook(Daemon(p1="/ip4/1.2.3.4/tcp/1"))
+    assert await book.address_of(peer(1)) == "1.2.3.4"
+    assert await book.address_of(peer(2)) == "unknown"
 
 
-def test_many_unknown_peers_do_not_make_many_questions_to_the_daemon(monkeypatch):
+async def test_many_unknown_peers_do_not_make_many_questions_to_the_daemon(monkeypatch):
     monkeypatch.setattr(addresses, "REFRESH_S", 600.0)
-
-    async def scenario():
-        daemon = Daemon()
-        book = AddressBook(daemon)
-        for number in range(1000):
-            await book.address_of(peer(number))
-        assert daemon.asked == 1
-
-    asyncio.run(scenario())
+    daemon = Daemon()
+    book = AddressBook(daemon)
+    for number in range(1000):
+        await book.address_of(peer(number))
+    assert daemon.asked == 1
 
 
-def test_a_peer_that_calls_is_worth_the_next_look_and_a_thousand_share_it():
-    async def scenario():
-        daemon = Daemon()
-        book = AddressBook(daemon)
-        await book.refresh()
-        daemon.connections = {peer(number): [Multiaddr("/ip4/1.2.3.4/tcp/1")] for number in range(1000)}
-        found = await asyncio.gather(*[book.address_of(peer(number), calling=True) for number in range(1000)])
-        assert set(found) == {"1.2.3.4"}
-        assert daemon.asked == 2
-
-    asyncio.run(scenario())
+async def test_a_peer_that_calls_is_worth_the_next_look_and_a_thousand_share_it():
+    daemon = Daemon()
+    book = AddressBook(daemon)
+    await book.refresh()
+    daemon.connections = {peer(number): [Multiaddr("/ip4/1.2.3.4/tcp/1")] for number in range(1000)}
+    found = await asyncio.gather(*[book.address_of(peer(number), calling=True) for number in range(1000)])
+    assert set(found) == {"1.2.3.4"}
+    assert daemon.asked == 2
 
 
-def test_a_peer_keeps_its_address_for_a_while_after_its_connection_has_ended(monkeypatch):
+async def test_a_peer_keeps_its_address_for_a_while_after_its_connection_has_ended(monkeypatch):
     monkeypatch.setattr(addresses, "MAX_REMEMBERED", 2)
-
-    async def scenario():
-        daemon = Daemon(p1="/ip4/1.1.1.1/tcp/1", p2="/ip4/2.2.2.2/tcp/1")
-        book = AddressBook(daemon)
-        await book.refresh()
-        del daemon.connections[peer(1)]
-        assert set(await book.refresh()) == {peer(2).to_base58()}
-        assert book.seen(peer(1)) == "1.1.1.1"
-        daemon.connections[peer(3)] = [Multiaddr("/ip4/3.3.3.3/tcp/1")]
-        await book.refresh()
-        assert [book.seen(peer(number)) for number in (1, 2, 3)] == ["unknown", "2.2.2.2", "3.3.3.3"]
-
-    asyncio.run(scenario())
+    daemon = Daemon(p1="/ip4/1.1.1.1/tcp/1", p2="/ip4/2.2.2.2/tcp/1")
+    book = AddressBook(daemon)
+    await book.refresh()
+    del daemon.connections[peer(1)]
+    assert set(await book.refresh()) == {peer(2).to_base58()}
+    assert book.seen(peer(1)) == "1.1.1.1"
+    daemon.connections[peer(3)] = [Multiaddr("/ip4/3.3.3.3/tcp/1")]
+    await book.refresh()
+    assert [book.seen(peer(number)) for number in (1, 2, 3)] == ["unknown", "2.2.2.2", "3.3.3.3"]
 
 
-def test_a_peer_that_comes_back_from_elsewhere_has_its_new_address():
-    async def scenario():
-        daemon = Daemon(p1="/ip4/1.1.1.1/tcp/1")
-        book = AddressBook(daemon)
-        await book.refresh()
-        daemon.connections[peer(1)] = [Multiaddr("/ip4/9.9.9.9/tcp/1")]
-        await book.refresh()
-        assert await book.address_of(peer(1)) == "9.9.9.9"
-
-    asyncio.run(scenario())
+async def test_a_peer_that_comes_back_from_elsewhere_has_its_new_address():
+    daemon = Daemon(p1="/ip4/1.1.1.1/tcp/1")
+    book = AddressBook(daemon)
+    await book.refresh()
+    daemon.connections[peer(1)] = [Multiaddr("/ip4/9.9.9.9/tcp/1")]
+    await book.refresh()
+    assert await book.address_of(peer(1)) == "9.9.9.9"
 
 
 @pytest.mark.parametrize("raw", [b"\xff" * 7, b"\x04\x01", b"", b"\x7f"])
-def test_an_address_that_hivemind_cannot_read_is_unknown(raw):
-    async def scenario():
-        daemon = Daemon(p1="/ip4/1.1.1.1/tcp/1")
-        daemon.connections[peer(2)] = [Multiaddr(raw)]
-        daemon.connections[peer(3)] = []
-        book = AddressBook(daemon)
-        await book.refresh()
-        assert book.seen(peer(1)) == "1.1.1.1"
-        assert book.seen(peer(2)) in ("unknown", "0.0.0.1")
-        assert book.seen(peer(3)) == "unknown"
-
-    asyncio.run(scenario())
+async def test_an_address_that_hivemind_cannot_read_is_unknown(raw):
+    daemon = Daemon(p1="/ip4/1.1.1.1/tcp/1")
+    daemon.connections[peer(2)] = [Multiaddr(raw)]
+    daemon.connections[peer(3)] = []
+    book = AddressBook(daemon)
+    await book.refresh()
+    assert book.seen(peer(1)) == "1.1.1.1"
+    assert book.seen(peer(2)) in ("unknown", "0.0.0.1")
+    assert book.seen(peer(3)) == "unknown"
 
 
 @pytest.mark.parametrize("error", [ConnectionRefusedError(), FileNotFoundError(), asyncio.IncompleteReadError(b"", 1)])
-def test_a_dead_daemon_makes_peers_unknown_and_is_reported_to_who_asks_for_it(error):
-    async def scenario():
-        daemon = Daemon(p1="/ip4/1.1.1.1/tcp/1")
-        book = AddressBook(daemon)
+async def test_a_dead_daemon_makes_peers_unknown_and_is_reported_to_who_asks_for_it(error):
+    daemon = Daemon(p1="/ip4/1.1.1.1/tcp/1")
+    book = AddressBook(daemon)
+    await book.refresh()
+    daemon.fails = error
+    assert await book.address_of(peer(1)) == "1.1.1.1"
+    assert await book.address_of(peer(2), calling=True) == "unknown"
+    with pytest.raises(type(error)):
         await book.refresh()
-        daemon.fails = error
-        assert await book.address_of(peer(1)) == "1.1.1.1"
-        assert await book.address_of(peer(2), calling=True) == "unknown"
-        with pytest.raises(type(error)):
-            await book.refresh()
-
-    asyncio.run(scenario())
 
 
-def test_a_daemon_that_hangs_is_as_good_as_dead(monkeypatch):
+async def test_a_daemon_that_hangs_is_as_good_as_dead(monkeypatch):
     monkeypatch.setattr(addresses, "DAEMON_TIMEOUT_S", 0.05)
-
-    async def scenario():
-        daemon = Daemon()
-        daemon.hangs = True
-        book = AddressBook(daemon)
-        assert await book.address_of(peer(1), calling=True) == "unknown"
-        with pytest.raises(asyncio.TimeoutError):
-            await book.refresh()
-
-    asyncio.run(scenario())
+    daemon = Daemon()
+    daemon.hangs = True
+    book = AddressBook(daemon)
+    assert await book.address_of(peer(1), calling=True) == "unknown"
+    with pytest.raises(asyncio.TimeoutError):
+        await book.refresh()

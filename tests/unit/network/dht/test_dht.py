@@ -165,51 +165,44 @@ def ever_nearer(where: int, dice: random.Random):
     return answer
 
 
-def test_a_search_ends_though_somebody_names_ever_nearer_nodes(monkeypatch):
+async def test_a_search_ends_though_somebody_names_ever_nearer_nodes(monkeypatch):
     monkeypatch.setattr(dht_module, "MAX_SEARCH_S", 0.3)
+    network = MemoryNetwork()
+    alice, bob, mallory = await network.swarm("alice", "bob", "mallory", rules=genrl.RULES)
+    where = key_id("7")
+    fakes = ever_nearer(where, random.Random(1))
+    mallory.p2p.answer("find", fakes)
+    real_call = type(alice.p2p).call_protobuf_handler
 
-    async def scenario():
-        network = MemoryNetwork()
-        alice, bob, mallory = await network.swarm("alice", "bob", "mallory", rules=genrl.RULES)
-        where = key_id("7")
-        fakes = ever_nearer(where, random.Random(1))
-        mallory.p2p.answer("find", fakes)
-        real_call = type(alice.p2p).call_protobuf_handler
+    async def in_league(self, peer_id, name, input, output_type):
+        """As if mallory answered for all that she names."""
+        known = peer_id in network.nodes
+        return await real_call(self, peer_id if known else mallory.p2p.peer_id, name, input, output_type)
 
-        async def in_league(self, peer_id, name, input, output_type):
-            """As if mallory answered for all that she names."""
-            known = peer_id in network.nodes
-            return await real_call(self, peer_id if known else mallory.p2p.peer_id, name, input, output_type)
-
-        monkeypatch.setattr(type(alice.p2p), "call_protobuf_handler", in_league)
-        started_s = time.monotonic()
-        await alice._search(where, 5)
-        assert time.monotonic() - started_s < 60
-        alice.p2p.calls.clear()
-        assert await alice.fetch("7", lambda body: True) is None
-        assert len(alice.p2p.calls) <= 12
-        assert await alice.meet(bob.p2p.peer_id)
-
-    run(scenario)
+    monkeypatch.setattr(type(alice.p2p), "call_protobuf_handler", in_league)
+    started_s = time.monotonic()
+    await alice._search(where, 5)
+    assert time.monotonic() - started_s < 60
+    alice.p2p.calls.clear()
+    assert await alice.fetch("7", lambda body: True) is None
+    assert len(alice.p2p.calls) <= 12
+    assert await alice.meet(bob.p2p.peer_id)
 
 
-def test_who_names_itself_at_a_thousand_places_is_asked_once():
-    async def scenario():
-        alice, bob, mallory = await trio()
-        dice = random.Random(1)
+async def test_who_names_itself_at_a_thousand_places_is_asked_once():
+    alice, bob, mallory = await trio()
+    dice = random.Random(1)
 
-        async def everywhere(request, context):
-            places = [dice.randbytes(20) for _ in range(20)]
-            result = dht_pb2.FindResult(nearest_node_ids=places, nearest_peer_ids=[mallory.p2p.peer_id.to_bytes()] * 20)
-            return dht_pb2.FindResponse(results=[result])
+    async def everywhere(request, context):
+        places = [dice.randbytes(20) for _ in range(20)]
+        result = dht_pb2.FindResult(nearest_node_ids=places, nearest_peer_ids=[mallory.p2p.peer_id.to_bytes()] * 20)
+        return dht_pb2.FindResponse(results=[result])
 
-        mallory.p2p.answer("find", everywhere)
-        alice.p2p.calls.clear()
-        found = await alice._search(key_id("7"), 5)
-        assert set(found) == {bob.p2p.peer_id, mallory.p2p.peer_id}
-        assert alice.p2p.calls.count((mallory.p2p.peer_id, "find")) == 1
-
-    run(scenario)
+    mallory.p2p.answer("find", everywhere)
+    alice.p2p.calls.clear()
+    found = await alice._search(key_id("7"), 5)
+    assert set(found) == {bob.p2p.peer_id, mallory.p2p.peer_id}
+    assert alice.p2p.calls.count((mallory.p2p.peer_id, "find")) == 1
 
 
 def test_who_names_silent_nodes_does_not_keep_us_from_those_we_know(monkeypatch):
@@ -239,34 +232,28 @@ def test_who_names_silent_nodes_does_not_keep_us_from_those_we_know(monkeypatch)
     assert run_simulated(scenario) == 3
 
 
-def test_a_search_asks_few_nodes_and_a_read_no_more():
-    async def scenario():
-        network = MemoryNetwork()
-        nodes = [await network.dht("alice")]
-        for number in range(99):
-            nodes.append(await network.dht(f"sybil {number}"))
-            assert await nodes[-1].meet(nodes[0].p2p.peer_id)
-        calls = []
-        for node in nodes[50:]:
-            node.p2p.calls.clear()
-            answers = await node.read("7")
-            assert len(answers) == 5  # four others, and itself
-            calls.append(len(node.p2p.calls))
-        return sum(calls) / len(calls)
-
-    assert run(scenario) < 7
+async def test_a_search_asks_few_nodes_and_a_read_no_more():
+    network = MemoryNetwork()
+    nodes = [await network.dht("alice")]
+    for number in range(99):
+        nodes.append(await network.dht(f"sybil {number}"))
+        assert await nodes[-1].meet(nodes[0].p2p.peer_id)
+    calls = []
+    for node in nodes[50:]:
+        node.p2p.calls.clear()
+        answers = await node.read("7")
+        assert len(answers) == 5  # four others, and itself
+        calls.append(len(node.p2p.calls))
+    assert sum(calls) / len(calls) < 7
 
 
-def test_our_own_word_counts_only_where_nobody_else_was_asked():
-    async def scenario():
-        alice, bob, mallory = await trio()
-        assert len(await alice.store("7", ALICE, b"one", time.time() + SOON)) == 2
-        bob.p2p.leave()
-        mallory.p2p.leave()
-        assert await alice.store("7", ALICE, b"two", time.time() + SOON + 1) == ()
-        assert await alice.store("7", ALICE, b"two", time.time() + SOON + 2) == (True,)
-
-    run(scenario)
+async def test_our_own_word_counts_only_where_nobody_else_was_asked():
+    alice, bob, mallory = await trio()
+    assert len(await alice.store("7", ALICE, b"one", time.time() + SOON)) == 2
+    bob.p2p.leave()
+    mallory.p2p.leave()
+    assert await alice.store("7", ALICE, b"two", time.time() + SOON + 1) == ()
+    assert await alice.store("7", ALICE, b"two", time.time() + SOON + 2) == (True,)
 
 
 def test_a_client_stores_and_reads_and_keeps_nothing():
@@ -285,75 +272,62 @@ def test_a_client_stores_and_reads_and_keeps_nothing():
 
 
 @pytest.mark.parametrize("address", ["", "127.0.0.1"], ids=["anywhere", "on one machine"])
-def test_forty_nodes_find_the_same_replicas(address):
-    async def scenario():
-        network = MemoryNetwork()
-        first = await network.dht("alice", address=address)
-        nodes = [first]
-        for number in range(39):
-            node = await network.dht(f"sybil {number}", address=address)
-            assert await node.meet(first.p2p.peer_id)
-            nodes.append(node)
-        where = key_id("7")
-        true = sorted(network.nodes, key=lambda peer: node_id_of(peer) ^ where)[:3]
-        agreed = 0
-        for node in nodes:
-            found = [peer or node.p2p.peer_id for peer in await node._nearest(where, 3)]
-            agreed += found == true
-        assert agreed >= 38
-        assert 20 < first.estimate_size() < 80
-
-    run(scenario)
+async def test_forty_nodes_find_the_same_replicas(address):
+    network = MemoryNetwork()
+    first = await network.dht("alice", address=address)
+    nodes = [first]
+    for number in range(39):
+        node = await network.dht(f"sybil {number}", address=address)
+        assert await node.meet(first.p2p.peer_id)
+        nodes.append(node)
+    where = key_id("7")
+    true = sorted(network.nodes, key=lambda peer: node_id_of(peer) ^ where)[:3]
+    agreed = 0
+    for node in nodes:
+        found = [peer or node.p2p.peer_id for peer in await node._nearest(where, 3)]
+        agreed += found == true
+    assert agreed >= 38
+    assert 20 < first.estimate_size() < 80
 
 
-def test_nodes_may_be_counted_while_another_thread_adds_one():
-    async def scenario():
-        (alice,) = await MemoryNetwork().swarm("alice")
-        known = alice._protocol.routing_table.uid_to_peer_id
+async def test_nodes_may_be_counted_while_another_thread_adds_one():
+    (alice,) = await MemoryNetwork().swarm("alice")
+    known = alice._protocol.routing_table.uid_to_peer_id
 
-        class Joining:
-            def to_base58(self):
-                known[DHTID.generate()] = self
-                return "bob"
+    class Joining:
+        def to_base58(self):
+            known[DHTID.generate()] = self
+            return "bob"
 
-        known[DHTID.generate()] = Joining()
-        assert alice.neighbours() == ["bob"]
-
-    run(scenario)
+    known[DHTID.generate()] = Joining()
+    assert alice.neighbours() == ["bob"]
 
 
-def test_nodes_that_have_gone_are_forgotten_and_not_asked_again_at_once():
-    async def scenario():
-        network = MemoryNetwork()
-        alice, bob, carol = await network.swarm("alice", "bob", "carol")
-        carol.p2p.leave()
-        await alice.look_around()
-        assert alice.neighbours() == [bob.p2p.peer_id.to_base58()]
-        alice.p2p.calls.clear()
-        await alice.look_around()  # bob still names carol
-        assert carol.p2p.peer_id not in [peer for peer, _ in alice.p2p.calls]
-        network.nodes[carol.p2p.peer_id] = carol.p2p
-        await carol.look_around()
-        await alice.look_around()
-        assert alice.num_neighbours() == 2
-
-    run(scenario)
+async def test_nodes_that_have_gone_are_forgotten_and_not_asked_again_at_once():
+    network = MemoryNetwork()
+    alice, bob, carol = await network.swarm("alice", "bob", "carol")
+    carol.p2p.leave()
+    await alice.look_around()
+    assert alice.neighbours() == [bob.p2p.peer_id.to_base58()]
+    alice.p2p.calls.clear()
+    await alice.look_around()  # bob still names carol
+    assert carol.p2p.peer_id not in [peer for peer, _ in alice.p2p.calls]
+    network.nodes[carol.p2p.peer_id] = carol.p2p
+    await carol.look_around()
+    await alice.look_around()
+    assert alice.num_neighbours() == 2
 
 
-def test_a_node_that_draws_its_place_is_met_and_shows_the_way_but_keeps_nothing_of_ours():
+async def test_a_node_that_draws_its_place_is_met_and_shows_the_way_but_keeps_nothing_of_ours():
     """Such as a bootnode of plain hivemind."""
-
-    async def scenario():
-        network = MemoryNetwork()
-        plain = await network.dht("sybil bootnode", rules=genrl.RULES)
-        plain._protocol.node_info = dht_pb2.NodeInfo(node_id=b"x" * 20)
-        alice, bob = await network.dht("alice"), await network.dht("bob")
-        for node in (alice, bob):
-            assert await node.meet(plain.p2p.peer_id)
-        assert bob.neighbours() == [ALICE]
-        assert alice.neighbours() == [bob.p2p.peer_id.to_base58()]
-
-    run(scenario)
+    network = MemoryNetwork()
+    plain = await network.dht("sybil bootnode", rules=genrl.RULES)
+    plain._protocol.node_info = dht_pb2.NodeInfo(node_id=b"x" * 20)
+    alice, bob = await network.dht("alice"), await network.dht("bob")
+    for node in (alice, bob):
+        assert await node.meet(plain.p2p.peer_id)
+    assert bob.neighbours() == [ALICE]
+    assert alice.neighbours() == [bob.p2p.peer_id.to_base58()]
 
 
 def test_a_hostile_peer_id_names_no_place():

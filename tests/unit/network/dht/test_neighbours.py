@@ -157,43 +157,34 @@ def test_node_ids_of_the_wrong_length_are_passed_over(node_id):
     assert alice.num_neighbours() == 0
 
 
-def test_we_are_not_told_of_ourselves():
-    async def scenario():
-        network = MemoryNetwork()
-        alice, bob = await network.swarm("alice", "bob")
-        answer = await find(alice._protocol, bob.p2p.peer_id, DHTID(7))
-        return answer.nearer
-
-    assert asyncio.run(scenario()) == {}
+async def test_we_are_not_told_of_ourselves():
+    network = MemoryNetwork()
+    alice, bob = await network.swarm("alice", "bob")
+    answer = await find(alice._protocol, bob.p2p.peer_id, DHTID(7))
+    assert answer.nearer == {}
 
 
 @pytest.mark.parametrize("answer", [b"\xff\xff\xff", b"", OSError("gone"), EOFError(), ValueError("no")])
-def test_whatever_goes_wrong_is_no_answer_and_ends_the_acquaintance(answer):
-    async def scenario():
-        network = MemoryNetwork()
-        alice, bob = await network.swarm("alice", "bob")
+async def test_whatever_goes_wrong_is_no_answer_and_ends_the_acquaintance(answer):
+    network = MemoryNetwork()
+    alice, bob = await network.swarm("alice", "bob")
 
-        async def fail(request, context):
-            if isinstance(answer, Exception):
-                raise answer
-            return answer
+    async def fail(request, context):
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
-        bob.p2p.answer("find", fail)
-        assert await find(alice._protocol, bob.p2p.peer_id, DHTID(7)) is None
-        return alice.num_neighbours()
-
-    assert asyncio.run(scenario()) == (1 if answer == b"" else 0)  # an empty message is an answer without results
+    bob.p2p.answer("find", fail)
+    assert await find(alice._protocol, bob.p2p.peer_id, DHTID(7)) is None
+    assert alice.num_neighbours() == (1 if answer == b"" else 0)  # an empty message is an answer without results
 
 
-def test_an_answer_makes_a_neighbour_and_its_lack_ends_it():
-    async def scenario():
-        network = MemoryNetwork()
-        alice, bob = await network.dht("alice"), await network.dht("bob")
-        assert await alice.meet(bob.p2p.peer_id)
-        assert alice.num_neighbours() == 1
-        assert bob.num_neighbours() == 1
-        bob.p2p.leave()
-        assert not await alice.meet(bob.p2p.peer_id)
-        assert alice.num_neighbours() == 0
-
-    asyncio.run(scenario())
+async def test_an_answer_makes_a_neighbour_and_its_lack_ends_it():
+    network = MemoryNetwork()
+    alice, bob = await network.dht("alice"), await network.dht("bob")
+    assert await alice.meet(bob.p2p.peer_id)
+    assert alice.num_neighbours() == 1
+    assert bob.num_neighbours() == 1
+    bob.p2p.leave()
+    assert not await alice.meet(bob.p2p.peer_id)
+    assert alice.num_neighbours() == 0

@@ -35,49 +35,40 @@ def test_a_record_must_expire_within_an_hour(ttl_s):
 
 
 @pytest.mark.parametrize(("size", "fits"), [(256 << 10, True), ((256 << 10) + 12, False), (3 << 20, False)])
-def test_a_record_has_256_kib_at_most(size, fits):
-    async def scenario():
+async def test_a_record_has_256_kib_at_most(size, fits):
+    asker = await Asker.create()
+    body = b"x" * size
+    assert await asker.store((body_key(body), PLAIN, bin_(body), time.time() + 60)) == [fits]
+
+
+async def test_an_announcement_is_stored_in_each_of_its_peers_shards_and_nowhere_else():
+    asker = await Asker.create()
+    value, _, expires_at_s = signed()
+    own, alice = identity().peer_id, tag(slot())
+    for bits in range(21):
+        shard = key(directory.directory_key(SWARM, wire.ROLLOUTS, directory.shard_of(SWARM, own, bits)))
+        assert await asker.store((shard, alice, value, expires_at_s)) == [True]
+    other_half = str(1 - int(directory.shard_of(SWARM, own, 1)))
+    for elsewhere in (
+        directory.directory_key(SWARM, wire.ROLLOUTS, other_half),
+        directory.directory_key("swarm-b", wire.ROLLOUTS, ""),
+        directory.directory_key(SWARM, wire.ROLLOUTS, directory.shard_of(SWARM, own, 21)),
+        "7",
+    ):
+        assert await asker.store((key(elsewhere), alice, value, expires_at_s)) == [False]
+
+
+async def test_an_announcement_is_stored_under_its_own_topic_only():
+    own, bob = identity().peer_id, identity("bob").peer_id
+    topics = [wire.ROLLOUTS, wire.PROPOSALS, wire.feedback_to(bob), wire.feedback_to(own)]
+    for topic in topics:
         asker = await Asker.create()
-        body = b"x" * size
-        return await asker.store((body_key(body), PLAIN, bin_(body), time.time() + 60))
-
-    assert run(scenario) == [fits]
-
-
-def test_an_announcement_is_stored_in_each_of_its_peers_shards_and_nowhere_else():
-    async def scenario():
-        asker = await Asker.create()
-        value, _, expires_at_s = signed()
-        own, alice = identity().peer_id, tag(slot())
-        for bits in range(21):
-            shard = key(directory.directory_key(SWARM, wire.ROLLOUTS, directory.shard_of(SWARM, own, bits)))
-            assert await asker.store((shard, alice, value, expires_at_s)) == [True]
-        other_half = str(1 - int(directory.shard_of(SWARM, own, 1)))
-        for elsewhere in (
-            directory.directory_key(SWARM, wire.ROLLOUTS, other_half),
-            directory.directory_key("swarm-b", wire.ROLLOUTS, ""),
-            directory.directory_key(SWARM, wire.ROLLOUTS, directory.shard_of(SWARM, own, 21)),
-            "7",
-        ):
-            assert await asker.store((key(elsewhere), alice, value, expires_at_s)) == [False]
-
-    run(scenario)
-
-
-def test_an_announcement_is_stored_under_its_own_topic_only():
-    async def scenario():
-        own, bob = identity().peer_id, identity("bob").peer_id
-        topics = [wire.ROLLOUTS, wire.PROPOSALS, wire.feedback_to(bob), wire.feedback_to(own)]
-        for topic in topics:
-            asker = await Asker.create()
-            value, _, expires_at_s = signed(topic=topic)
-            for other in topics:
-                where = key(directory.directory_key(SWARM, other))
-                assert await asker.store((where, tag(slot()), value, expires_at_s)) == [other == topic]
-            shard = directory.directory_key(SWARM, topic, directory.shard_of(SWARM, own, 1))
-            assert await asker.store((key(shard), tag(slot()), value, expires_at_s)) == [topic == wire.ROLLOUTS]
-
-    run(scenario)
+        value, _, expires_at_s = signed(topic=topic)
+        for other in topics:
+            where = key(directory.directory_key(SWARM, other))
+            assert await asker.store((where, tag(slot()), value, expires_at_s)) == [other == topic]
+        shard = directory.directory_key(SWARM, topic, directory.shard_of(SWARM, own, 1))
+        assert await asker.store((key(shard), tag(slot()), value, expires_at_s)) == [topic == wire.ROLLOUTS]
 
 
 def test_what_the_rules_refuse_is_not_stored():
@@ -125,15 +116,12 @@ def test_a_junk_directory_is_refused(junk):
     assert not run(lambda: is_stored((key("7"), b"", junk, time.time() + 60), genrl.RULES))
 
 
-def test_an_honest_entry_in_a_directory_handed_on_is_stored_though_others_are_junk():
-    async def scenario():
-        asker = await Asker.create()
-        value, where, expires_at_s = signed()
-        handed = sent([["QmJunk", b"x", expires_at_s], [slot(), value, expires_at_s]], maxsize=1)
-        assert await asker.store((key(where), b"", handed, expires_at_s)) == [False]
-        assert set(await asker.entries(where)) == {slot(), OWNERS}
-
-    run(scenario)
+async def test_an_honest_entry_in_a_directory_handed_on_is_stored_though_others_are_junk():
+    asker = await Asker.create()
+    value, where, expires_at_s = signed()
+    handed = sent([["QmJunk", b"x", expires_at_s], [slot(), value, expires_at_s]], maxsize=1)
+    assert await asker.store((key(where), b"", handed, expires_at_s)) == [False]
+    assert set(await asker.entries(where)) == {slot(), OWNERS}
 
 
 def test_a_replayed_announcement_never_replaces_a_newer_one():
@@ -151,42 +139,33 @@ def test_a_replayed_announcement_never_replaces_a_newer_one():
     run(lambda: scenario(3500.0))
 
 
-def test_a_body_stored_again_with_a_short_life_lives_on():
-    async def scenario():
-        asker = await Asker.create()
-        long, short = time.time() + 600, time.time() + 10
-        for expires_at_s in (long, short):
-            assert await asker.store((body_key(b"body"), PLAIN, bin_(b"body"), expires_at_s)) == [True]
-        (result,) = await asker.find(directory.body_key(hashlib.sha256(b"body").digest()))
-        assert result.expiration_time == long
-        assert result.value == bin_(b"body")
-
-    run(scenario)
+async def test_a_body_stored_again_with_a_short_life_lives_on():
+    asker = await Asker.create()
+    long, short = time.time() + 600, time.time() + 10
+    for expires_at_s in (long, short):
+        assert await asker.store((body_key(b"body"), PLAIN, bin_(b"body"), expires_at_s)) == [True]
+    (result,) = await asker.find(directory.body_key(hashlib.sha256(b"body").digest()))
+    assert result.expiration_time == long
+    assert result.value == bin_(b"body")
 
 
-def test_a_directory_says_which_address_brought_each_entry():
-    async def scenario():
-        asker = await Asker.create()
-        other = await asker.another("trent", "7.7.7.7")
-        for who, name in ((asker, "alice"), (other, "bob")):
-            value, where, expires_at_s = signed(name)
-            assert await who.store((key(where), tag(slot(name)), value, expires_at_s)) == [True]
-        found = await asker.entries(directory.directory_key(SWARM, wire.ROLLOUTS, ""))
-        assert read_owners(found[OWNERS]) == {slot("alice"): "6.6.6.6", slot("bob"): "7.7.7.7"}
-
-    run(scenario)
+async def test_a_directory_says_which_address_brought_each_entry():
+    asker = await Asker.create()
+    other = await asker.another("trent", "7.7.7.7")
+    for who, name in ((asker, "alice"), (other, "bob")):
+        value, where, expires_at_s = signed(name)
+        assert await who.store((key(where), tag(slot(name)), value, expires_at_s)) == [True]
+    found = await asker.entries(directory.directory_key(SWARM, wire.ROLLOUTS, ""))
+    assert read_owners(found[OWNERS]) == {slot("alice"): "6.6.6.6", slot("bob"): "7.7.7.7"}
 
 
-def test_the_address_of_a_peer_stays_with_its_entry_when_another_one_stores_it_again():
-    async def scenario():
-        asker = await Asker.create()
-        other = await asker.another("trent", "7.7.7.7")
-        value, where, expires_at_s = signed()
-        for who in (asker, other):
-            assert await who.store((key(where), tag(slot()), value, expires_at_s)) == [True]
-        assert read_owners((await asker.entries(where))[OWNERS]) == {slot(): "6.6.6.6"}
-
-    run(scenario)
+async def test_the_address_of_a_peer_stays_with_its_entry_when_another_one_stores_it_again():
+    asker = await Asker.create()
+    other = await asker.another("trent", "7.7.7.7")
+    value, where, expires_at_s = signed()
+    for who in (asker, other):
+        assert await who.store((key(where), tag(slot()), value, expires_at_s)) == [True]
+    assert read_owners((await asker.entries(where))[OWNERS]) == {slot(): "6.6.6.6"}
 
 
 @pytest.mark.parametrize(
@@ -212,37 +191,28 @@ def test_genrl_keeps_directory_entries_of_peers_only():
         assert run(lambda record=record: is_stored(record, genrl.RULES)) is fits, record
 
 
-def test_in_genrl_what_a_peer_brought_itself_stays_before_what_others_say_it_has():
-    async def scenario():
-        asker = await Asker.create(genrl.RULES)
-        victim = await asker.another("alice", "1.1.1.1")
-        alice = identity().peer_id
-        assert await asker.store((key("7"), tag(alice), bin_(b"forged early"), time.time() + 3000)) == [True]
-        assert await victim.store((key("7"), tag(alice), bin_(b"true"), time.time() + 600)) == [True]
-        assert await asker.store((key("7"), tag(alice), bin_(b"forged late"), time.time() + 3600)) == [False]
-        assert await asker.entries("7") == {alice: bin_(b"true")}
-        assert await victim.store((key("7"), tag(alice), bin_(b"newer"), time.time() + 601)) == [True]
-
-    run(scenario)
+async def test_in_genrl_what_a_peer_brought_itself_stays_before_what_others_say_it_has():
+    asker = await Asker.create(genrl.RULES)
+    victim = await asker.another("alice", "1.1.1.1")
+    alice = identity().peer_id
+    assert await asker.store((key("7"), tag(alice), bin_(b"forged early"), time.time() + 3000)) == [True]
+    assert await victim.store((key("7"), tag(alice), bin_(b"true"), time.time() + 600)) == [True]
+    assert await asker.store((key("7"), tag(alice), bin_(b"forged late"), time.time() + 3600)) == [False]
+    assert await asker.entries("7") == {alice: bin_(b"true")}
+    assert await victim.store((key("7"), tag(alice), bin_(b"newer"), time.time() + 601)) == [True]
 
 
-def test_hivemind_reads_the_directories_we_send():
-    async def scenario():
-        asker = await Asker.create(genrl.RULES)
-        alice = identity().peer_id
-        await asker.store((key("7"), tag(alice), bin_(b"content"), time.time() + 60))
-        found = await asker.peer._protocol.call_find(asker.target.p2p.peer_id, [key_id("7")])
-        return found[key_id("7")][0].value.data[alice].value
-
-    assert run(scenario) == bin_(b"content")
+async def test_hivemind_reads_the_directories_we_send():
+    asker = await Asker.create(genrl.RULES)
+    alice = identity().peer_id
+    await asker.store((key("7"), tag(alice), bin_(b"content"), time.time() + 60))
+    found = await asker.peer._protocol.call_find(asker.target.p2p.peer_id, [key_id("7")])
+    assert found[key_id("7")][0].value.data[alice].value == bin_(b"content")
 
 
-def test_a_directory_as_hivemind_hands_it_on_is_stored():
-    async def scenario():
-        asker = await Asker.create(genrl.RULES)
-        alice, bob, soon = identity().peer_id, identity("bob").peer_id, time.time() + 60
-        handed = pack_dictionary([(alice, bin_(b"a"), soon), (bob, bin_(b"b"), soon)])
-        assert await asker.store((key("7"), b"", handed, soon)) == [True]
-        assert await asker.entries("7") == {alice: bin_(b"a"), bob: bin_(b"b")}
-
-    run(scenario)
+async def test_a_directory_as_hivemind_hands_it_on_is_stored():
+    asker = await Asker.create(genrl.RULES)
+    alice, bob, soon = identity().peer_id, identity("bob").peer_id, time.time() + 60
+    handed = pack_dictionary([(alice, bin_(b"a"), soon), (bob, bin_(b"b"), soon)])
+    assert await asker.store((key("7"), b"", handed, soon)) == [True]
+    assert await asker.entries("7") == {alice: bin_(b"a"), bob: bin_(b"b")}
