@@ -1,4 +1,4 @@
-"""Commands of codezero in processes of their own."""
+"""Commands in processes of their own."""
 
 import os
 import signal
@@ -8,6 +8,12 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+
+
+def spawn(command, **settings):
+    """A process in the checkout whose output and errors are one stream of text."""
+    one_stream = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    return subprocess.Popen(command, **{"cwd": ROOT, **one_stream, **settings})
 
 
 def start(arguments):

@@ -17,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from codezero.views.runs import find_runs
 from scripts.terminal import picture, take
 from tests.builders import save_tiny
+from tests.commands import spawn
 from tests.e2e.test_swarm import ROOT
 from tests.ports import free_port
 from tests.processes import wait_until
@@ -34,14 +35,7 @@ def codezero(*arguments, **settings):
 @contextmanager
 def program(*arguments, **environment):
     """A command in the background, ended by Ctrl-C; its exit code has to be 0."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "codezero", *map(str, arguments)],
-        cwd=ROOT,
-        env={**os.environ, **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    process = spawn([sys.executable, "-m", "codezero", *map(str, arguments)], env={**os.environ, **environment})
     try:
         yield process
     finally:

@@ -20,6 +20,7 @@ from codezero.ledger.board import read_swarm_board
 from codezero.ledger.reading import read_view
 from tests import chains, tiny_node
 from tests.builders import save_tiny
+from tests.commands import spawn
 from tests.unit.devchain.deployed import Deployed
 
 ROOT = Path(__file__).parent.parent.parent
@@ -146,13 +147,9 @@ def test_a_peer_that_is_somebody_else_s_is_refused_with_the_two_ways_out(
 
 def test_a_ctrl_c_while_waiting_for_the_round_stops_the_node(chain, contract, tmp_path):
     """The contract stays at round 0: after that round the node waits."""
-    process = subprocess.Popen(
+    process = spawn(
         command(tmp_path, chain.url, contract),
-        cwd=ROOT,
         env={**os.environ, "CODEZERO_WALLET_PASSPHRASE": "a long one", "PYTHONUNBUFFERED": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
     )
     for line in process.stdout:
         if line.startswith("round 0 |"):

@@ -3,16 +3,15 @@
 import os
 import signal
 import sqlite3
-import subprocess
 import threading
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 import pytest
 
 from codezero.identity.names import animal_name
 from codezero.ledger import keystore
 from tests.builders import save_tiny
+from tests.commands import spawn
 from tests.e2e.test_chain import command, status, ticking
 from tests.processes import wait_until
 from tests.tiny_node import reports
@@ -78,14 +77,7 @@ def node(chain, market, tmp_path):
 def running(arguments):
     """The node, which is stopped with Ctrl-C; its output is then in `said`."""
     environment = {**os.environ, "CODEZERO_WALLET_PASSPHRASE": "a long one"}
-    process = subprocess.Popen(
-        arguments,
-        cwd=Path(__file__).parent.parent.parent,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    process = spawn(arguments, env=environment)
     said = []
     reader = threading.Thread(target=lambda: said.extend(process.stdout), daemon=True)
     reader.start()

@@ -16,6 +16,7 @@ from codezero.train.checkpoint import CheckpointStore
 from codezero.views.runs import find_runs
 from tests import tiny_node
 from tests.builders import assert_identical, save_tiny
+from tests.commands import spawn
 from tests.tiny_node import reports
 
 ROOT = Path(__file__).parent.parent.parent
@@ -44,14 +45,7 @@ def run_here(model, folder, *settings):
 
 
 def start(model, folder, *settings, **kwargs):
-    return subprocess.Popen(
-        command(model, folder, *settings),
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        **kwargs,
-    )
+    return spawn(command(model, folder, *settings), **kwargs)
 
 
 def wait_for_round(process, number):

@@ -2,9 +2,7 @@
 
 import os
 import signal
-import subprocess
 import time
-from pathlib import Path
 
 import pytest
 import torch
@@ -14,12 +12,11 @@ from codezero.cli import main
 from codezero.train.checkpoint import saved_weights
 from tests import tiny_node
 from tests.builders import save_tiny
+from tests.commands import spawn
 from tests.e2e.test_node import EVEN
 from tests.processes import programs, wait_until
 from tests.unit.publish.builders import write
 from tests.unit.publish.push_hub import TOKEN, push_hub
-
-ROOT = Path(__file__).parent.parent.parent
 
 
 @pytest.fixture
@@ -42,14 +39,7 @@ def command(folder, server, *settings):
 
 
 def start(folder, server, *settings, **environment):
-    return subprocess.Popen(
-        command(folder, server, *settings),
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(folder), **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    return spawn(command(folder, server, *settings), env={**os.environ, "PYTHONPATH": str(folder), **environment})
 
 
 def stop(process):

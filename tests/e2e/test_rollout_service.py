@@ -1,15 +1,14 @@
 """A rollout server and a node, as on two machines, and what becomes of one when the other ends."""
 
 import signal
-import subprocess
 import sys
 from itertools import pairwise
 
 import pytest
 
 from codezero.rollouts import rollout_file
+from tests.commands import spawn
 from tests.e2e.test_node import (
-    ROOT,
     last_saved_round,
     model,  # noqa: F401
     run,
@@ -31,7 +30,7 @@ def serve(model, tmp_path):  # noqa: F811
         command = [sys.executable, "-m", "codezero", "rollout", "serve", "--port", str(port), "--file", str(file)]
         command += [f"model.name={model}", "model.device=cpu", "model.threads=1", *settings]
         output = (tmp_path / f"{file.stem}.log").open("w")
-        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        process = spawn(command)
         running.append(process)
         for line in process.stdout:
             output.write(line)

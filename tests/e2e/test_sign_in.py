@@ -22,6 +22,7 @@ from codezero.ledger.modal import credentials
 from codezero.ledger.reading import read_view
 from tests import chains, tiny_node
 from tests.builders import save_tiny
+from tests.commands import spawn
 from tests.e2e.checkout import checkout, start
 from tests.e2e.test_chain import ticking
 from tests.ports import free_port
@@ -45,14 +46,7 @@ pytestmark = [
 def running(arguments, ready, **environment):
     """A program of node's, until it prints what `ready` finds; yields that."""
     path = {"PATH": os.environ["PATH"]}
-    process = subprocess.Popen(
-        [shutil.which("node"), *arguments],
-        cwd=APP,
-        env=path | environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    process = spawn([shutil.which("node"), *arguments], cwd=APP, env=path | environment)
     try:
         lines = []
         for line in process.stdout:

@@ -14,7 +14,7 @@ import torch
 from codezero.train.checkpoint import CheckpointStore
 from tests import tiny_node
 from tests.builders import save_tiny, tiny_model
-from tests.commands import run
+from tests.commands import run, spawn
 from tests.processes import wait_until
 from tests.tiny_node import lines, reports
 
@@ -92,9 +92,7 @@ def test_three_nodes_learn_from_each_other_in_every_round(model, tasks, tmp_path
 
 
 def test_a_killed_node_leaves_the_others_running_and_comes_back_with_its_state(model, tasks, tmp_path):
-    process = subprocess.Popen(
-        up(model, tasks, tmp_path), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+    process = spawn(up(model, tasks, tmp_path))
     try:
         wait_until(lambda: all(len(reports(tmp_path / node)) >= 1 for node in NODES), 600)
         victim = next(p for p in psutil.process_iter(["cmdline"]) if is_node(p, tmp_path / "node-2"))

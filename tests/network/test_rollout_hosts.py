@@ -1,32 +1,24 @@
 """A rollout server and the node that it samples for on two hosts, and a cable that is out for a while."""
 
-import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
 from tests.builders import save_tiny
+from tests.commands import spawn
 from tests.e2e.test_node import command
 from tests.network.hosts import NoNamespaces, hosts
 from tests.tiny_node import reports
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parent.parent.parent
 LONG = ("rollout.max_new_tokens=1200", "swarm.num_local=2", "rollout.num_generations=4")
 """Some seconds of sampling."""
 
 
 def inside(host, *arguments):
-    return subprocess.Popen(
-        ["ip", "netns", "exec", host.namespace, *arguments],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    return spawn(["ip", "netns", "exec", host.namespace, *arguments])
 
 
 @pytest.fixture

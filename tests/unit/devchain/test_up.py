@@ -17,6 +17,7 @@ from codezero.devchain.folder import ChainFolder
 from codezero.devchain.up import ChainOptions, choose, introduction
 from codezero.errors import ChainError
 from tests.chains import NO_ANVIL, DevChain
+from tests.commands import spawn
 from tests.ports import free_port
 from tests.processes import is_alive, wait_until, wait_until_gone
 
@@ -29,15 +30,12 @@ def up(tmp_path):
     started, port = [], free_port()
 
     def start(*options):
-        process = subprocess.Popen(
+        process = spawn(
             [
                 *(sys.executable, "-m", "codezero", "chain", "up", "--stop-with-parent"),
                 *("--folder", str(tmp_path / "chain"), "--port", str(port), *options),
             ],
             stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
             preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # nohup has it ignored
         )
         started.append(process)

@@ -15,21 +15,19 @@ from codezero.config.load import load_config
 from codezero.config.multiaddr import Multiaddr
 from codezero.errors import OUTAGE
 from codezero.identity import key as identity
+from tests.commands import spawn
 from tests.processes import wait_until_gone
 
 ANYWHERE = "/ip4/127.0.0.1/tcp/0"
 
 
 def start(folder, listen=ANYWHERE, *options):
-    return subprocess.Popen(
+    return spawn(
         [
             *(sys.executable, "-m", "codezero", "swarm", "bootnode", "--stop-with-parent", "--listen", listen),
             *("--identity", str(folder / "bootnode.pem"), *options),
         ],
         stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
     )
 
 

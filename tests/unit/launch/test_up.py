@@ -7,7 +7,6 @@ import subprocess
 import sys
 import textwrap
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -30,10 +29,10 @@ from codezero.train.memory import read_shape
 from codezero.train.method import Room
 from codezero.verifier import build as verifier
 from tests.builders import save_tiny
+from tests.commands import spawn
 from tests.processes import is_alive, wait_until_gone
 from tests.unit.devchain.test_tick import Lines
 
-ROOT = Path(__file__).parents[3]
 LAUNCHER = """\
 import os, sys
 from pathlib import Path
@@ -77,14 +76,8 @@ def launch(folder, program, *, nodes=2, proposers=0, verifiers=0, rounds=0, envi
     script = folder.parent / f"{folder.name}.py"
     script.write_text(PROGRAM + textwrap.dedent(program))
     counts = map(str, (nodes, proposers, verifiers, rounds))
-    return subprocess.Popen(
-        [sys.executable, "-c", LAUNCHER, str(folder), *counts, str(script)],
-        cwd=ROOT,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
+    return spawn(
+        [sys.executable, "-c", LAUNCHER, str(folder), *counts, str(script)], env=environment, stdin=subprocess.DEVNULL
     )
 
 
