@@ -40,7 +40,4 @@ def wait_until(condition, limit_s=300.0, said=()):
 
 
 def wait_until_gone(pids):
-    deadline = time.monotonic() + 120
-    while alive := [pid for pid in pids if is_alive(pid)]:
-        assert time.monotonic() < deadline, f"still there: {alive}"
-        time.sleep(0.05)
+    wait_until(lambda: not any(map(is_alive, pids)), said=[f"one of {pids} is still there"])

@@ -2,13 +2,11 @@
 
 import os
 import signal
-import subprocess
 import threading
 import time
 from contextlib import contextmanager, redirect_stdout
 from functools import partial
 from io import StringIO
-from pathlib import Path
 
 import pytest
 from eth_account import Account
@@ -18,12 +16,12 @@ from codezero.identity.key import load_or_create
 from codezero.ledger import keystore
 from codezero.ledger.board import read_swarm_board
 from codezero.ledger.reading import read_view
+from codezero.ledger.submitter import Submitter
 from tests import chains, tiny_node
 from tests.builders import save_tiny
 from tests.commands import spawn
 from tests.unit.devchain.deployed import Deployed
 
-ROOT = Path(__file__).parent.parent.parent
 ETHER = 10**18
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -57,12 +55,11 @@ def command(tmp_path, url, contract, *settings):
 
 
 def play(arguments):
-    environment = {**os.environ, "CODEZERO_WALLET_PASSPHRASE": "a long one"}
-    ended = subprocess.run(
-        arguments, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False
-    )
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    return ended.stdout
+    """What a run in this process prints."""
+    os.environ["CODEZERO_WALLET_PASSPHRASE"] = "a long one"  # a node takes it out
+    with redirect_stdout(StringIO()) as shown:
+        assert main(arguments[3:]) == 0
+    return shown.getvalue()
 
 
 def status(tmp_path):
@@ -72,7 +69,9 @@ def status(tmp_path):
 
 
 @pytest.fixture
-def contract(chain, tmp_path):
+def contract(chain, tmp_path, monkeypatch, restored_process):
+    monkeypatch.setenv("CODEZERO_WALLET_PASSPHRASE", "a long one")
+    monkeypatch.setattr(Submitter.stop, "__defaults__", (300.0,))  # a busy machine may need more than a node gives it
     save_tiny(tmp_path / "model")
     account = Account.create()
     keystore.save(bytes(account.key), tmp_path / "wallet.json", "a long one", scrypt_n=2)
@@ -101,10 +100,8 @@ def test_a_node_follows_the_contract_s_rounds_and_its_rewards_arrive_when_it_sto
     view, board = read_view(tmp_path / "state"), read_swarm_board([tmp_path / "state"])
     assert (view.kind, view.peer_id, view.num_rounds) == ("wallet", peer_id, 3)
     assert (view.trouble, view.last_refused, view.problems) == (None, None, ())
-    if view.pending:  # the machine was too busy to see within seconds that the chain has it
-        assert {item.state for item in view.pending} == {"sent"}
-    else:
-        assert (view.last_reward.points, view.last_reward.round) == (total, numbers[-1])
+    assert view.pending == ()
+    assert (view.last_reward.points, view.last_reward.round) == (total, numbers[-1])
     assert view.last_accepted.reference.startswith("0x")
     assert (board.problem, board.own.peer_id, board.own_rank, board.own.reward) == ("", peer_id, 1, total)
     assert (board.own.rounds, board.own.wins, board.own.last_round) == (1, 1, numbers[-1])
@@ -134,13 +131,9 @@ def test_rewards_that_no_chain_takes_wait_and_arrive_after_a_restart(chain, cont
     assert "trouble" not in shown
 
 
-@pytest.mark.usefixtures("restored_process")
-def test_a_peer_that_is_somebody_else_s_is_refused_with_the_two_ways_out(
-    chain, contract, tmp_path, monkeypatch, capsys
-):
+def test_a_peer_that_is_somebody_else_s_is_refused_with_the_two_ways_out(chain, contract, tmp_path, capsys):
     key, _ = load_or_create(tmp_path / "swarm.pem")
     contract.send("registerPeer(string)", key.peer_id, by=1)
-    monkeypatch.setenv("CODEZERO_WALLET_PASSPHRASE", "a long one")
     assert main(command(tmp_path, chain.url, contract, "--rounds", "1")[3:]) == 1
     assert f"error: peer {key.peer_id} is registered to account 0x" in capsys.readouterr().err
 
@@ -149,7 +142,7 @@ def test_a_ctrl_c_while_waiting_for_the_round_stops_the_node(chain, contract, tm
     """The contract stays at round 0: after that round the node waits."""
     process = spawn(
         command(tmp_path, chain.url, contract),
-        env={**os.environ, "CODEZERO_WALLET_PASSPHRASE": "a long one", "PYTHONUNBUFFERED": "1"},
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )
     for line in process.stdout:
         if line.startswith("round 0 |"):

@@ -167,8 +167,9 @@ def test_a_second_node_on_the_same_state_is_refused_and_ctrl_c_ends_the_first_on
     assert time.monotonic() - asked < 15 + start_s  # on a busy machine it takes longer, as the start did
     assert "stopping" in output
     assert "done: " in output
-    # rounds since the first were not saved one by one, and the last one is before the node ends
-    assert CheckpointStore(tmp_path / "state" / "checkpoints").load_latest().round == len(reports(tmp_path))
+    # rounds since the first were not saved one by one, and the last one is before the node ends; the stop may have come
+    # between saving and reporting
+    assert last_saved_round(tmp_path) - len(reports(tmp_path)) in (0, 1)
 
 
 def last_saved_round(folder):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
@@ -15,6 +14,7 @@ from codezero.config import Backend, EvaluatorConfig
 from codezero.evaluate.backends.base import JudgeBackend
 from codezero.evaluate.backends.choose import make_outside
 from tests import local_http
+from tests.processes import wait_until
 
 Behave = Callable[[BaseHTTPRequestHandler, int], None]
 """Answers a request, given how many came before."""
@@ -31,9 +31,7 @@ class Server:
 
     def wait_until_asked(self) -> None:
         """A client that soon gives up may be gone before its request is read."""
-        deadline = time.monotonic() + 60
-        while not self.bodies and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_until(lambda: self.bodies)
 
 
 @contextlib.contextmanager

@@ -24,7 +24,7 @@ from codezero.llm.chat_server import plain
 from codezero.llm.convert import convert
 from codezero.llm.load import load_model
 from codezero.prompts import evaluator as prompt
-from tests.processes import is_alive, wait_until_gone
+from tests.processes import is_alive, wait_until, wait_until_gone
 from tests.unit.llm import gguf_files
 
 ROOT = Path(__file__).parent.parent.parent.parent
@@ -174,9 +174,7 @@ def test_a_process_killed_in_the_middle_of_an_answer_is_started_again_and_the_an
         found = []
         asking = threading.Thread(target=lambda: found.append(made.write([CHAT], 1)))
         asking.start()
-        deadline = time.monotonic() + 120
-        while made._server is None and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_until(lambda: made._server is not None)
         time.sleep(0.3)  # for the request to arrive; if it has not, it finds nobody there, which must do as well
         os.kill(made._process.pid, signal.SIGKILL)
         asking.join(120)

@@ -4,7 +4,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 
 import psutil
@@ -16,7 +15,7 @@ from codezero.config.multiaddr import Multiaddr
 from codezero.errors import OUTAGE
 from codezero.identity import key as identity
 from tests.commands import spawn
-from tests.processes import wait_until_gone
+from tests.processes import wait_until, wait_until_gone
 
 ANYWHERE = "/ip4/127.0.0.1/tcp/0"
 
@@ -89,10 +88,7 @@ def test_a_bootnode_without_its_daemon_starts_another_on_the_same_port(bootnode)
     port = Multiaddr.parse(bootnode.line.split(" ")[-1]).port
     psutil.Process(bootnode.daemons[0]).kill()
     wait_until_gone(bootnode.daemons)
-    end = time.monotonic() + 300
-    while socket.socket().connect_ex(("127.0.0.1", port)) != 0:
-        assert time.monotonic() < end
-        time.sleep(0.2)
+    wait_until(lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0)
     bootnode.terminate()
     assert ending(bootnode)[0] == 0
 

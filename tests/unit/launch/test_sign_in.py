@@ -39,10 +39,7 @@ def login(tmp_path, monkeypatch):
 
 class Seen(io.StringIO):
     def wait_for(self, text):
-        deadline = time.monotonic() + 120
-        while text not in self.getvalue():
-            assert time.monotonic() < deadline, f"{text!r} is not in\n{self.getvalue()}"
-            time.sleep(0.02)
+        wait_until(lambda: text in self.getvalue(), said=[f"{text!r} was awaited"])
 
 
 def sign_in_app(login, shown=None):
@@ -302,10 +299,7 @@ def test_an_app_that_ends_is_started_again(login):
         pid = login.pid()
         os.kill(pid, 9)
         shown.wait_for("sign-in: the app ended and is started again")
-        deadline = time.monotonic() + 120
-        while app.health() is None:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_until(lambda: app.health() is not None)
         assert login.pid() != pid
     assert not is_alive(login.pid())
 
@@ -316,10 +310,7 @@ def test_what_the_app_prints_for_weeks_stays_within_bounds(login, monkeypatch):
     with sign_in_app(login) as app:
         with (logs / "yarn.log").open("a") as log:
             log.write("x" * 5000)
-        deadline = time.monotonic() + 120
-        while (logs / "yarn.log").stat().st_size > 1000:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_until(lambda: (logs / "yarn.log").stat().st_size <= 1000)
         assert app.health() is not None
     assert (logs / "yarn.1.log").stat().st_size >= 5000
 

@@ -238,6 +238,7 @@ async def test_a_publication_that_hangs_is_given_up_and_tried_again(monkeypatch)
     one = Solver(on)
     await one.give(attempts(proposal("f", "p1")))
     feed.publish = keep
+    monkeypatch.undo()
     await one.give()
     assert len(feed.published) == 1
 

@@ -97,11 +97,17 @@ def paced(step_s):
     return sample
 
 
-def endless(model, request):
-    """Makes steps until nobody waits for them."""
-    for step in range(10_000):
-        request.on_step(step, 10_000)
-        time.sleep(0.1)
+@pytest.fixture
+def endless(monkeypatch):
+    """A sampler that makes steps until nobody waits for them, which is soon once it has begun."""
+
+    def sample(model, request):
+        monkeypatch.setattr(engines, "LEAST_WAIT_S", 0.1)
+        for step in range(10_000):
+            request.on_step(step, 10_000)
+            time.sleep(0.1)
+
+    return sample
 
 
 def test_prompts_are_shared_out_equally_and_then_by_speed(fleet):
@@ -267,9 +273,8 @@ def test_what_the_node_samples_by_itself_is_halved_if_memory_is_full(fleet):
     assert tried == [16, 8, 8]
 
 
-def test_a_server_that_is_much_slower_than_others_is_not_waited_for(fleet, monkeypatch):
+def test_a_server_that_is_much_slower_than_others_is_not_waited_for(fleet, endless):
     made = fleet(sample_groups, endless)
-    monkeypatch.setattr(engines, "LEAST_WAIT_S", 0.1)
     assert asks(made.draw()) == EVERY
     assert made.counts == [8, 4]
     assert made.local == 0
@@ -283,11 +288,11 @@ def test_a_server_that_gets_weights_too_slowly_goes_on_with_them_and_then_has_a_
     read, goes_on = slow._read, threading.Event()
 
     def slowly(file):
+        monkeypatch.setattr(engines, "LEAST_WAIT_S", 0.1)
         goes_on.wait()
         return read(file)
 
     monkeypatch.setattr(slow, "_read", slowly)
-    monkeypatch.setattr(engines, "LEAST_WAIT_S", 0.1)
     for _ in range(2):  # in the second job nobody asks it
         assert asks(made.draw()) == EVERY
         assert made.counts[1] == 0
@@ -310,11 +315,11 @@ def test_an_upload_that_nobody_waits_for_and_that_fails_leaves_its_server_out(fl
 
     def bring(snapshots):
         made.servers[1].is_uploading = True
+        monkeypatch.setattr(engines, "LEAST_WAIT_S", 0.1)
         fails.wait()
         raise ServerFailed("the link is gone")
 
     monkeypatch.setattr(made.servers[1], "bring", bring)
-    monkeypatch.setattr(engines, "LEAST_WAIT_S", 0.1)
     made.draw()
     fails.set()
     standing = made.engine._standings[made.servers[1]]
@@ -323,12 +328,12 @@ def test_an_upload_that_nobody_waits_for_and_that_fails_leaves_its_server_out(fl
     assert "server-1.yaml is left out for 60 s: the link is gone" in caplog.text
 
 
-def test_a_server_that_has_never_ended_in_time_gets_less_and_less(fleet, monkeypatch):
+def test_a_server_that_has_never_ended_in_time_gets_less_and_less(fleet, endless, monkeypatch):
     made = fleet(sample_groups, endless)
-    monkeypatch.setattr(engines, "LEAST_WAIT_S", 0.1)
     monkeypatch.setattr(engines, "NEWEST", 0.0)  # the first one is as fast as it was at first
     before, given = 0, []
     for _ in range(3):
+        monkeypatch.setattr(engines, "LEAST_WAIT_S", 600.0)  # until it has begun
         assert asks(made.draw()) == EVERY
         given.append(made.counts[1] - before)
         before = made.counts[1]
