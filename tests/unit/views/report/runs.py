@@ -1,12 +1,12 @@
 """Runs that have left something on disk, for reports."""
 
-import dataclasses
 import json
 
 from codezero.observe.groups_file import GroupsFile
 from codezero.observe.status import StatusFile, new_status
 from codezero.types import CaseOutcome, CaseResult, Outcome, Reward, RoundId, ScoredGroup, Verdict
 from tests.builders import group, rollout, task
+from tests.swarm_folder import append
 from tests.unit.observe import test_batches, test_monitor
 
 PEER = "QmYyQSo1c1Ym7orWxLYvCrM2EmxFTANf8wXmmE7DWjhx5N"
@@ -29,7 +29,7 @@ def solver(folder, rewards, **changes):
         )
         for number, reward in enumerate(rewards, 1)
     ]
-    append(logs / "rounds.jsonl", reports)
+    append(logs / "rounds.jsonl", *reports)
     return logs
 
 
@@ -39,18 +39,13 @@ def proposer(folder, batches, **changes):
     state = state_of(folder) / "proposer"
     with StatusFile(state, new_status("proposer", state, logs)) as status:
         status.update(peer_id=PEER, model="tiny")
-    append(logs / "proposals.jsonl", [test_batches.report(number, **changes) for number in range(1, batches + 1)])
+    append(logs / "proposals.jsonl", *(test_batches.report(number, **changes) for number in range(1, batches + 1)))
     return logs
 
 
 def state_of(folder):
     (folder / "state" / "proposer").mkdir(parents=True, exist_ok=True)
     return folder / "state"
-
-
-def append(path, reports):
-    with path.open("a") as file:
-        file.writelines(json.dumps(dataclasses.asdict(report)) + "\n" for report in reports)
 
 
 def attempts(logs, number, question, rewards, text="def f(x): return x + 1", reason="", external=False):

@@ -11,7 +11,7 @@ from codezero.views.report.measured import compare, read_measured
 from codezero.views.report.page import MAX_RUNS, page
 from codezero.views.report.summary import gather
 from codezero.views.runs import find_runs
-from tests.swarm_folder import verifier
+from tests.swarm_folder import append, verifier
 from tests.unit.observe import test_batches, test_probes
 from tests.unit.views.report import runs
 from tests.unit.views.report.runs import EVIL
@@ -167,7 +167,7 @@ def test_a_node_that_trains_alone_is_nobodys_peer_and_no_path_of_its_machine_is_
     state = runs.state_of(tmp_path)
     with runs.StatusFile(state, runs.new_status("solver", state, logs)) as status:
         status.update(peer_id="local", model="/home/me/models/tiny", method="lora")
-    runs.append(logs / "rounds.jsonl", [runs.test_monitor.report(1)])
+    append(logs / "rounds.jsonl", runs.test_monitor.report(1))
     text = report(state)
     found = words_of(text)
     assert "Report of solver" in found
@@ -180,7 +180,7 @@ def test_a_node_that_trains_alone_is_nobodys_peer_and_no_path_of_its_machine_is_
 def test_skipped_updates_are_counted_by_reason(tmp_path):
     logs = runs.solver(tmp_path, [])
     skipped = "every group has equal rewards"
-    runs.append(logs / "rounds.jsonl", [runs.test_monitor.report(number, skipped=skipped) for number in (1, 2)])
+    append(logs / "rounds.jsonl", *(runs.test_monitor.report(number, skipped=skipped) for number in (1, 2)))
     assert "Updates left out reason count every group has equal rewards 2" in words_of(report(tmp_path / "state"))
 
 
@@ -225,14 +225,14 @@ def test_torn_lines_are_left_out(tmp_path):
 
 def test_a_round_that_was_played_again_counts_once(tmp_path):
     logs = runs.solver(tmp_path, [0.5, 0.5])
-    runs.append(logs / "rounds.jsonl", [runs.test_monitor.report(1, reward_mean=1.0)])
+    append(logs / "rounds.jsonl", runs.test_monitor.report(1, reward_mean=1.0))
     found = words_of(report(tmp_path / "state"))
     assert "2 (1 to 2)" in found
 
 
 def test_impossible_numbers_break_nothing(tmp_path):
     logs = runs.solver(tmp_path, [1e308, -1e308, 0.5], tokens_per_s=1e308, peak_rss_bytes=2**62)
-    runs.append(logs / "rounds.jsonl", [runs.test_monitor.report(10**15, finished_at_s=1e300, reward_mean=None)])
+    append(logs / "rounds.jsonl", runs.test_monitor.report(10**15, finished_at_s=1e300, reward_mean=None))
     assert "4 (1 to 1000000000000000)" in words_of(report(tmp_path / "state"))
 
 

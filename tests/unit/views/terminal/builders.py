@@ -61,22 +61,12 @@ def solver(**changes):
 
 
 def proposer(**changes):
-    base = Snapshot(
-        role="proposer",
-        now_s=NOW,
-        pid=4711,
-        status=status(role="proposer", stage="write", usual_s={"write": 89.0, "listen": 60.0}, round=9),
-        batches=[test_batches.report(number) for number in range(1, 9)],
-    )
-    return dataclasses.replace(base, **changes)
+    told = status(role="proposer", stage="write", usual_s={"write": 89.0, "listen": 60.0}, round=9)
+    reports = [test_batches.report(number) for number in range(1, 9)]
+    return Snapshot(**{"role": "proposer", "now_s": NOW, "pid": 4711, "status": told, "batches": reports, **changes})
 
 
 def verifier(**changes):
-    base = Snapshot(
-        role="verifier",
-        now_s=NOW,
-        pid=4711,
-        status=status(role="verifier", stage="cases", usual_s={"solve": 30.0, "cases": 20.0, "learn": 40.0}, round=9),
-        cases=[test_cases.report(number) for number in range(1, 9)],
-    )
-    return dataclasses.replace(base, **changes)
+    told = status(role="verifier", stage="cases", usual_s={"solve": 30.0, "cases": 20.0, "learn": 40.0}, round=9)
+    reports = [test_cases.report(number) for number in range(1, 9)]
+    return Snapshot(**{"role": "verifier", "now_s": NOW, "pid": 4711, "status": told, "cases": reports, **changes})

@@ -35,6 +35,12 @@ class Terminal(Tty):
     def resize(self, rows, columns):
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
+    def ends(self, last_line="done: a summary\n", code=0):
+        """Waits for its end, which has to be this, with the terminal as it was."""
+        assert self.wait() == code
+        assert self.settings() == self.before
+        assert self.after().endswith(last_line)
+
     def after(self):
         """What is on the normal screen since the view was left."""
         assert self.shown.count(ENTER) == 1
@@ -77,26 +83,20 @@ def test_signals_do_the_same(start, number):
     terminal = start()
     terminal.expect(FRAME)
     os.kill(terminal.process.pid, number)
-    assert terminal.wait() == 0
-    assert terminal.settings() == terminal.before
-    assert terminal.after().endswith("done: a summary\n")
+    terminal.ends()
 
 
 def test_ctrl_c_still_interrupts(start):
     terminal = start()
     terminal.expect(FRAME)
     terminal.type("\x03")
-    assert terminal.wait() == 0
-    assert terminal.settings() == terminal.before
-    assert terminal.after().endswith("done: a summary\n")
+    terminal.ends()
 
 
 def test_after_an_error_its_traceback_is_on_the_normal_screen(start):
     terminal = start("raises")
-    assert terminal.wait() == 1
-    assert terminal.settings() == terminal.before
+    terminal.ends("ValueError: a bug\n", code=1)
     assert terminal.after().splitlines()[:2] == END
-    assert terminal.after().endswith("ValueError: a bug\n")
 
 
 def test_a_mistake_of_the_view_costs_the_view_only(start):
@@ -104,9 +104,7 @@ def test_a_mistake_of_the_view_costs_the_view_only(start):
     terminal.expect(LEAVE)
     assert terminal.process.poll() is None
     terminal.type("\x03")
-    assert terminal.wait() == 0
-    assert terminal.settings() == terminal.before
-    assert terminal.after().endswith("done: a summary\n")
+    terminal.ends()
 
 
 def test_keys_show_messages_and_help_and_a_resize_is_followed(start):
