@@ -10,6 +10,7 @@ from codezero.evaluate.evaluator import FrozenEvaluator
 from codezero.evaluate.judge import Opinion
 from codezero.evaluate.reading import AttemptReader
 from codezero.jobs import JOBS
+from codezero.workers import Cause, Death
 from tests.builders import group, rollout
 
 
@@ -27,6 +28,17 @@ class Reader:
 
     def ask(self, job, request, cpu_s):
         return self.submit(job, request, cpu_s).result()
+
+
+class Mortal(Reader):
+    """Workers that a job with written cases ends, or every job."""
+
+    def __init__(self, cause=Cause.SIGNAL, *, every=False):
+        super().__init__()
+        self.death, self.every = Death(cause), every
+
+    def ask(self, job, request, cpu_s):
+        return self.death if self.every or getattr(request, "cases", ()) else super().ask(job, request, cpu_s)
 
 
 def evaluator(judge, workers, dry_run=True, rewards=None, num_external=math.inf, at_once=1, **settings):

@@ -5,17 +5,9 @@ from types import SimpleNamespace
 from codezero.harness import best
 from codezero.harness.problems import BenchProblem
 from codezero.types import FinishReason, Rollout
-from codezero.verifier.trial import try_cases
 from codezero.verifier.write import CaseAnswer
-from codezero.workers import Cause, Death
 from tests.builders import task
-
-
-class Mortal:
-    """A worker that written cases end."""
-
-    def ask(self, job, trial, wall_s):
-        return Death(Cause.SIGNAL) if trial.cases else try_cases(trial)
+from tests.strangers import Mortal
 
 
 def test_cases_that_end_the_worker_count_as_none(monkeypatch):

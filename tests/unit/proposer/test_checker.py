@@ -8,7 +8,8 @@ from codezero.proposer.checker import Checker
 from codezero.proposer.duplicates import Seen
 from codezero.proposer.reference import ReferenceCheck
 from codezero.proposer.write import Draft
-from codezero.workers import Cause, Death
+from codezero.workers import Cause
+from tests.strangers import Mortal
 
 QUESTION = "Write a function add_one(x) that returns one more than the number x it is given."
 RIGHT, WRONG = "assert add_one(1) == 2\nassert add_one(5) == 6", "assert add_one(1) == 3\nassert add_one(5) == 6"
@@ -68,19 +69,9 @@ def test_a_problem_without_a_solution_that_vouches_for_it_is_not_published(check
     assert isinstance(check.check(draft(solution=SOLUTION)), Proposal)  # what was refused is not remembered
 
 
-class Deadly:
-    """Workers that every job ends."""
-
-    def __init__(self, cause):
-        self.death = Death(cause)
-
-    def ask(self, job, request, cpu_s):
-        return self.death
-
-
 @pytest.mark.parametrize(("cause", "reason"), [(Cause.SIGNAL, "hostile"), (Cause.WALL_CLOCK, "unchecked")])
 def test_a_problem_that_ends_who_checks_it_is_no_proposal(cause, reason):
     seen = Seen(remembered=10, similarity=0.6)
-    one = Checker(peer_id="me", model_id="tiny", seen=seen, reference=None, workers=Deadly(cause))
+    one = Checker(peer_id="me", model_id="tiny", seen=seen, reference=None, workers=Mortal(cause, every=True))
     assert one.check(draft()) == reason
-    assert jobs.confirm_or_correct_tests(Deadly(cause), SOLUTION, RIGHT) == (RIGHT, reason)
+    assert jobs.confirm_or_correct_tests(Mortal(cause, every=True), SOLUTION, RIGHT) == (RIGHT, reason)

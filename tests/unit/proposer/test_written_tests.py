@@ -1,33 +1,27 @@
 """The tests that a problem gets by a test writer: solver and writer are scripted, the dry runs are real."""
 
+from contextlib import contextmanager
+from functools import partial
+
 import pytest
 
 from codezero.loop import StageClock
 from codezero.proposer.written_tests import WrittenTests
-from codezero.verifier.jobs import TRY_CASES
 from codezero.verifier.write import CaseAnswer
-from codezero.workers import Cause, Death
 from tests.builders import proposal, written
+from tests.strangers import Mortal
 
 SOLUTION = "def f(x): return x + 1"
 ABSOLUTE = "def f(x): return abs(x) + 1"
 OWN = ["assert f(1) == 2", "assert f(-1) == 0"]
 
 
-class Context:
+@contextmanager
+def weights(name, used):
     """The weights of a role; those in use are noted."""
-
-    def __init__(self, name, used):
-        self.name, self.used = name, used
-
-    def __call__(self):
-        return self
-
-    def __enter__(self):
-        self.used.append(self.name)
-
-    def __exit__(self, *_):
-        self.used.append("")
+    used.append(name)
+    yield
+    used.append("")
 
 
 class Solver:
@@ -53,7 +47,7 @@ class Writer:
 def made(workers, attempts=(), answers=(), batch=5):
     used = []
     solver, writer = Solver(used, attempts), Writer(used, answers)
-    contexts = {f"{name}_weights": Context(name, used) for name in ("solver", "writer")}
+    contexts = {f"{name}_weights": partial(weights, name, used) for name in ("solver", "writer")}
     tests = WrittenTests(solver, writer, workers, **contexts, follow=lambda: batch, progress=lambda *_: None)
     return tests, solver, writer
 
@@ -159,18 +153,8 @@ def test_a_hostile_case_is_not_published_and_keeps_no_other_one_back(workers, ca
     assert tests == [own[0], "assert f(3) == 3", own[1]]
 
 
-class Mortal:
-    """Workers that written cases end."""
-
-    def __init__(self, workers):
-        self.workers = workers
-
-    def ask(self, job, request, seconds):
-        return Death(Cause.SIGNAL) if job is TRY_CASES and request.cases else self.workers.ask(job, request, seconds)
-
-
-def test_cases_that_end_the_worker_leave_a_problem_its_own_tests(workers):
-    tests, report = given(Mortal(workers), [ABSOLUTE], [("assert f(-3) == -2",)])
+def test_cases_that_end_the_worker_leave_a_problem_its_own_tests():
+    tests, report = given(Mortal(), [ABSOLUTE], [("assert f(-3) == -2",)])
     assert tests == OWN
     assert counts(report) == (1, 1, 0, 0, 0)
 

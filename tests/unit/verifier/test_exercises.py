@@ -1,5 +1,8 @@
 """Problems and candidates that a test writer practises on, and the judgement of its cases, by real dry runs."""
 
+from contextlib import nullcontext
+from unittest.mock import Mock
+
 import pytest
 
 from codezero.errors import TaskError
@@ -10,8 +13,9 @@ from codezero.tasks.withheld import Problem, Withheld
 from codezero.types import Task, TaskOrigin
 from codezero.verifier.exercises import CandidateSolver, Exercise, Problems, ReferenceProblem
 from codezero.verifier.judging import judge_answers
-from codezero.workers import Cause, Death
+from codezero.workers import Cause
 from tests.builders import written
+from tests.strangers import Mortal
 from tests.unit.tasks.builders import mixture_of
 
 ADD = "assert add(1, 2) == 3\nassert add(5, 5) == 10\nassert add(0, 4) == 4"
@@ -41,24 +45,14 @@ class Scripted:
         return {}
 
 
-class Context:
-    """A context that counts how often it was entered."""
-
-    entered = 0
-
-    def __call__(self):
-        return self
-
-    def __enter__(self):
-        self.entered += 1
-
-    def __exit__(self, *_):
-        pass
+def counted():
+    """Weights that count how often they were taken."""
+    return Mock(side_effect=nullcontext)
 
 
 def candidates(workers, *codes, weights=None):
     attempt_reader = AttemptReader(workers, dry_run=True, fatal_rules=True, show=False)
-    return CandidateSolver(Scripted(*codes), attempt_reader, weights or Context())
+    return CandidateSolver(Scripted(*codes), attempt_reader, weights or counted())
 
 
 PROBLEM = ReferenceProblem(
@@ -121,9 +115,9 @@ def test_a_problem_without_a_candidate_that_can_be_told_is_left_out(workers, cod
 
 
 def test_candidates_are_written_with_the_weights_of_a_solver(workers):
-    weights = Context()
+    weights = counted()
     candidates(workers, REFERENCE, weights=weights).solve([PROBLEM])
-    assert weights.entered == 1
+    assert weights.call_count == 1
 
 
 def exercise(candidate, *wrong):
@@ -181,22 +175,12 @@ def test_cases_whose_result_the_dry_run_cannot_tell_are_masked_and_do_not_touch_
     assert [None if one is None else one.reward.total for one in judged] == [None, 1.0]
 
 
-class Mortal:
-    """Workers that some texts end."""
-
-    def __init__(self, cause, *, also_without_cases=False):
-        self.death, self.also_without_cases = Death(cause), also_without_cases
-
-    def ask(self, job, trial, seconds):
-        return self.death if trial.cases or self.also_without_cases else None
-
-
 def test_cases_that_end_the_worker_earn_nothing():
     assert earned(Mortal(Cause.SIGNAL), MINUS, GOOD) == [0.0]
 
 
 @pytest.mark.parametrize(
-    "mortal", [Mortal(Cause.WALL_CLOCK), Mortal(Cause.SIGNAL, also_without_cases=True)], ids=["busy", "program"]
+    "mortal", [Mortal(Cause.WALL_CLOCK), Mortal(Cause.SIGNAL, every=True)], ids=["busy", "program"]
 )
 def test_where_something_else_ended_the_worker_the_answer_is_masked(mortal):
     assert earned(mortal, MINUS, GOOD) == [None]

@@ -10,7 +10,8 @@ from codezero.verifier.judging import Answered, judge_answers
 from codezero.verifier.pair import LearningSolver
 from codezero.verifier.write import CaseAnswer
 from codezero.workers import Cause
-from tests.unit.verifier.test_exercises import MINUS, PROBLEM, REFERENCE, Context, Mortal, Scripted
+from tests.strangers import Mortal
+from tests.unit.verifier.test_exercises import MINUS, PROBLEM, REFERENCE, Scripted, counted
 
 REFUSING, APPROVING = (
     ("assert add(2, 2) == 4", "assert add(7, 0) == 7"),
@@ -41,7 +42,7 @@ class Made:
     """A solver that answers with these codes, and its parts."""
 
     def __init__(self, workers, *codes):
-        self.asked, self.learner, self.weights = Asked(*codes), Learner(), Context()
+        self.asked, self.learner, self.weights = Asked(*codes), Learner(), counted()
         attempt_reader = AttemptReader(workers, dry_run=True, fatal_rules=True, show=False)
         self.candidates = CandidateSolver(self.asked, attempt_reader, self.weights)
         self.solver = LearningSolver(self.candidates, workers, self.learner, self.weights)
@@ -103,9 +104,9 @@ def test_it_learns_from_both_attempts_and_masks_what_cannot_be_told(workers):
     made = Made(workers, REFERENCE, MINUS, UNKNOWN)
     first = made.candidates.judge(made.candidates.solve([PROBLEM]))
     second = made.solver.try_again([answered(workers, MINUS, REFUSING)], "0")
-    entered = made.weights.entered
+    entered = made.weights.call_count
     report = made.solver.learn(first, second)
-    assert made.weights.entered == entered + 1
+    assert made.weights.call_count == entered + 1
     earned = [[one and one.total for one in group.rewards] for group in made.learner.groups]
     assert earned == [[1.0, 0.0, None], [1.0, 0.0, None]]
     assert [group.group.policy_version for group in made.learner.groups] == [3, 3]  # none is stale
