@@ -3,7 +3,6 @@
 import os
 import signal
 import sys
-import termios
 
 import psutil
 import pytest
@@ -31,7 +30,7 @@ def at_terminal(arguments):
 def test_a_node_on_a_terminal_is_shown_and_q_ends_it_cleanly(model, tmp_path):
     tty = at_terminal(command(model, tmp_path))
     try:
-        before = termios.tcgetattr(tty._master)
+        before = tty.settings()
         tty.expect("state: new in ")
         tty.expect(ENTER)
         tty.expect("Reward")
@@ -41,7 +40,7 @@ def test_a_node_on_a_terminal_is_shown_and_q_ends_it_cleanly(model, tmp_path):
         tty.expect("round 2 |")
         tty.type("q")
         assert tty.wait() == 0, tty.shown
-        assert termios.tcgetattr(tty._master) == before
+        assert tty.settings() == before
     finally:
         tty.close()
     after = tty.shown.rsplit(LEAVE, 1)[1]
@@ -66,12 +65,12 @@ def test_codezero_status_watches_a_node_whose_view_is_off_from_another_terminal(
         node.expect("round 2 |")
         watching = at_terminal([sys.executable, "-m", "codezero", "status", "--watch", f"{tmp_path}/state"])
         try:
-            before = termios.tcgetattr(watching._master)
+            before = watching.settings()
             watching.expect("Reward")
             watching.expect("q leave")
             watching.type("q")
             assert watching.wait() == 0, watching.shown
-            assert termios.tcgetattr(watching._master) == before
+            assert watching.settings() == before
         finally:
             watching.close()
         assert psutil.pid_exists(node.process.pid)

@@ -34,6 +34,9 @@ class Tty:
         )
         os.close(slave)
 
+    def settings(self):
+        return termios.tcgetattr(self._master)
+
     def expect(self, text, timeout_s=300):
         """Reads on until the text has been shown since what was expected last."""
         deadline = time.monotonic() + timeout_s

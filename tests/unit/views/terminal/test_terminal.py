@@ -29,9 +29,6 @@ class Terminal(Tty):
         self.resize(24, 80)
         self.before = self.settings()
 
-    def settings(self):
-        return termios.tcgetattr(self._master)
-
     def resize(self, rows, columns):
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
