@@ -9,9 +9,9 @@
 #   ./run_rl_swarm.sh --testnet [--sign-in app|wallet]        the Gensyn testnet
 #   ./run_rl_swarm.sh [--rounds N] key=value ...              with the settings of configs/node.yaml
 #
-# `./run_rl_swarm.sh --help-all` has every option; it sets codezero up first. Environment: PYTHON is the interpreter to use
-# (3.10 to 3.13), TORCH a torch requirement of your own, CPU_ONLY=1 uses no GPU, and CODEZERO_VENV names a virtual
-# environment in which codezero is installed already: nothing is set up then.
+# `./run_rl_swarm.sh --help-all` has every option. Environment: PYTHON is the interpreter to use (3.10 to 3.13), TORCH a
+# torch requirement of your own, CPU_ONLY=1 uses no GPU, and CODEZERO_VENV names a virtual environment in which codezero is
+# installed already: nothing is set up then.
 set -euo pipefail
 script=${BASH_SOURCE[0]}
 while [ -L "$script" ]; do # macOS has no readlink -f before 12.3
@@ -37,7 +37,7 @@ source scripts/setup.sh
 for argument in "$@"; do
   case "$argument" in
     -h | --help) sed -n '2,15s/^# \{0,1\}//p' run_rl_swarm.sh; exit 0 ;;
-    --help-all) set -- --help; break ;;
+    --help-all) python=$(find_python); exec "$python" -B -m codezero start --help ;; # needs no package
   esac
 done
 

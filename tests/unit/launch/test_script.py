@@ -431,6 +431,15 @@ def test_a_misspelt_setting_is_refused_before_any_question(on_terminal):
     assert "?" not in tty.shown.partition("error:")[0]
 
 
+def without_installation(folder, *arguments):
+    """Starts the script of a fresh checkout, and returns how it ends without having set anything up."""
+    copy = checkout_of(folder)
+    bare = {"PATH": "/usr/bin:/bin", "PYTHON": sys.executable}
+    done = subprocess.run(["./run_rl_swarm.sh", *arguments], cwd=copy, env=bare, capture_output=True, text=True)
+    assert not (copy / ".venv").exists()
+    return done
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
@@ -444,11 +453,8 @@ def test_a_misspelt_setting_is_refused_before_any_question(on_terminal):
     ],
 )
 def test_the_first_start_tells_a_misspelt_name_before_it_sets_up(tmp_path, arguments, code, said):
-    folder = checkout_of(tmp_path)
-    bare = {"PATH": "/usr/bin:/bin", "PYTHON": sys.executable}
-    done = subprocess.run(["./run_rl_swarm.sh", *arguments], cwd=folder, env=bare, capture_output=True, text=True)
+    done = without_installation(tmp_path, *arguments)
     assert (done.returncode, said in done.stderr) == (code, True), done.stderr
-    assert not (folder / ".venv").exists()
 
 
 def test_a_check_of_names_needs_no_package():
@@ -480,3 +486,9 @@ def test_help_needs_no_installation(checkout):
     assert code == 0
     assert shown.startswith("Sets up codezero in .venv beside this script")
     assert "CODEZERO_VENV" in shown
+
+
+def test_the_help_for_all_options_needs_no_installation(tmp_path):
+    done = without_installation(tmp_path, "--help-all")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "--sign-in-minutes" in done.stdout
