@@ -13,6 +13,7 @@ from codezero.errors import StateError
 from codezero.runtime.logs import quiet_libraries
 
 if TYPE_CHECKING:
+    from codezero.config import NodeConfig
     from codezero.views.runs import Run
 
 FOLDERS = ("state", "swarms/home", "gpus")
@@ -60,6 +61,17 @@ def add_folders(parser: argparse.ArgumentParser, default: str) -> None:
 def add_stop_with_parent(parser: argparse.ArgumentParser) -> None:
     """Adds a hidden option for programs that start this one: it ends when its standard input is closed."""
     parser.add_argument("--stop-with-parent", action="store_true", help=argparse.SUPPRESS)
+
+
+def config_in_batches(options: argparse.Namespace, section: str) -> NodeConfig:
+    """Returns the configuration of a command whose option --batches is a setting of this section, and which reads no
+    `rounds`. Raises ConfigError: a setting is not possible."""
+    from codezero.config.check import refuse
+    from codezero.config.load import load_config
+
+    refuse(options.settings, {"rounds": "this command does batches, so use --batches N"}, "here")
+    batches = [] if options.batches is None else [f"{section}.batches={options.batches}"]
+    return load_config([*options.settings, *batches])
 
 
 def duration(text: str) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from codezero.cli.options import Commands, add_command, add_stop_with_parent, heavy_imports, path
+from codezero.cli.options import Commands, add_command, add_stop_with_parent, config_in_batches, heavy_imports, path
 
 _EXAMPLES = """\
 examples:
@@ -32,12 +32,7 @@ def add_commands(commands: Commands) -> None:
 
 
 def _propose(options: argparse.Namespace) -> int:
-    from codezero.config.check import refuse
-    from codezero.config.load import load_config
-
-    refuse(options.settings, {"rounds": "it does batches, so use --batches N"}, "with `codezero propose`")
-    batches = [] if options.batches is None else [f"proposer.batches={options.batches}"]
-    config = load_config([*options.settings, *batches])
+    config = config_in_batches(options, "proposer")
     with heavy_imports():
         from codezero.proposer.node import run_proposer
 

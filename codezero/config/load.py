@@ -44,7 +44,7 @@ def load_config(overrides: Sequence[str] = ()) -> NodeConfig:
     if not (config_dir() / "node.yaml").exists():
         how = f"{checkout.START} puts the shipped files there; or unset {CONFIG_DIR_ENV}"
         raise ConfigError(f"{config_dir()} holds no node.yaml: {how}")
-    _schema()
+    _register_schema()
     overrides = _with_swarm_file(overrides)
     check_names(overrides)
     try:
@@ -72,7 +72,7 @@ def _of_files(error: Exception) -> str:
 
 
 @cache
-def _schema() -> None:
+def _register_schema() -> None:
     """Registers `NodeConfig` with Hydra as the schema."""
     from hydra.core.config_store import ConfigStore
 

@@ -91,9 +91,9 @@ def recover(folder: ChainFolder) -> str | None:
     state, previous = state_path(folder), previous_path(folder)
     if not state.exists() and not previous.exists():
         return None
-    if _is_whole(state):
+    if stored(state, dict) is not None:
         return None
-    if not _is_whole(previous):
+    if stored(previous, dict) is None:
         raise ChainError(
             f"the chain in {folder.path} cannot be read, neither {state.name} nor {previous.name}: restore one of "
             "them, or move both away to start from nothing"
@@ -113,12 +113,8 @@ def keep_copy(folder: ChainFolder) -> None:
         if previous.exists() and previous.stat().st_mtime_ns >= state.stat().st_mtime_ns:
             return
         shutil.copyfile(state, temporary)  # copied before the check, since anvil may begin to write at any moment
-        if _is_whole(temporary):
+        if stored(temporary, dict) is not None:
             os.replace(temporary, previous)
-
-
-def _is_whole(path: Path) -> bool:
-    return stored(path, dict) is not None
 
 
 class Anvil:

@@ -112,7 +112,7 @@ def test_settings_may_stand_before_and_after_options(capsys):
 def test_what_does_batches_refuses_a_number_of_rounds(command, capsys):
     assert main([command, "preset=local", "rounds=5"]) == 1
     assert capsys.readouterr().err == (
-        f"error: rounds=5 is not possible with `codezero {command}`: it does batches, so use --batches N\n"
+        "error: rounds=5 is not possible here: this command does batches, so use --batches N\n"
     )
 
 
