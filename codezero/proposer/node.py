@@ -226,6 +226,6 @@ def _append(path: Path, proposals: Sequence[Proposal]) -> None:
         if path.exists():
             with path.open("rb") as file:
                 file.seek(max(0, path.stat().st_size - TAIL_BYTES))
-                has = file.read()
+                has = file.read().rpartition(b"\n")[0]  # without a line that a kill has left torn
         new = [line for line in lines if f'"id": "{line["id"]}"'.encode() not in has]
         append(path, "".join(json.dumps(line) + "\n" for line in new).encode(), sync=True)

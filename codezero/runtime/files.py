@@ -45,9 +45,13 @@ def stored(path: Path, kind: type[T]) -> T | None:
 
 
 def append(path: Path, lines: bytes, *, sync: bool = False) -> None:
-    """Appends lines to a file; with `sync` they are on the disk then. Raises OSError: they cannot be written; the file
-    stays as it was."""
+    """Appends lines to a file, after the end of a line that a killed process has left torn; with `sync` they are on the
+    disk then. Raises OSError: they cannot be written; the file stays as it was."""
     size = path.stat().st_size if path.exists() else 0
+    if size:
+        with path.open("rb") as file:
+            file.seek(size - 1)
+            lines = lines if file.read(1) == b"\n" else b"\n" + lines
     try:
         with path.open("ab") as file:
             file.write(lines)
@@ -55,7 +59,7 @@ def append(path: Path, lines: bytes, *, sync: bool = False) -> None:
                 file.flush()
                 os.fsync(file.fileno())
     except OSError:
-        with suppress(OSError):  # else the next line would be glued to a torn one
+        with suppress(OSError):  # else a torn line would stay
             os.truncate(path, size)
         raise
 

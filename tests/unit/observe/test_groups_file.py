@@ -1,9 +1,11 @@
 import dataclasses
 import json
+import os
 
 from codezero.observe import groups_file
 from codezero.observe.groups_file import GroupsFile
 from codezero.types import RoundId
+from codezero.views.groups import GroupsIndex
 from tests.builders import rollout, scored, task
 from tests.fakes import files_of_at_most
 
@@ -56,6 +58,16 @@ def test_a_round_that_a_full_disk_does_not_take_costs_no_other(tmp_path):
         file.append(RoundId(number=2), [group], [])
     file.append(RoundId(number=3), [group], [])
     assert [line["round"] for line in lines(tmp_path / "groups.jsonl")] == [1, 3]
+
+
+def test_a_round_that_a_kill_left_torn_costs_no_other(tmp_path):
+    file, path = GroupsFile(tmp_path / "groups.jsonl"), tmp_path / "groups.jsonl"
+    for number in (1, 2):
+        file.append(RoundId(number=number), [], [])
+    os.truncate(path, path.stat().st_size - 5)
+    for number in (2, 3):  # the second is played again
+        file.append(RoundId(number=number), [], [])
+    assert sorted(GroupsIndex(tmp_path).rounds()) == [1, 2, 3]
 
 
 def test_a_disk_that_refuses_is_warned_of_once(tmp_path, caplog):

@@ -10,7 +10,7 @@ from codezero.cli import main
 from codezero.config import NodeConfig, ProposerBackend, ProposerConfig
 from codezero.config.load import load_config
 from codezero.errors import ConfigError, ModelError
-from codezero.proposer import build
+from codezero.proposer import build, node
 from codezero.proposer.node import run_proposer
 from codezero.runtime.console import Console
 from codezero.train.checkpoint import CheckpointStore
@@ -89,6 +89,21 @@ def test_a_batch_that_is_played_again_after_a_kill_is_not_written_twice(tmp_path
     with serve(write_problem) as server:
         assert propose(tmp_path, server, 2) == 0
     assert len({line["id"] for line in lines(tmp_path / "out.jsonl")}) == len(lines(tmp_path / "out.jsonl")) == 4
+
+
+def test_a_problem_that_a_kill_left_torn_is_written_again(tmp_path, monkeypatch):
+    def killed(path, lines, *, sync):
+        path.write_bytes(lines[:-9])
+        raise KeyboardInterrupt
+
+    with serve(write_problem) as server, monkeypatch.context() as patched:
+        patched.setattr(node, "append", killed)
+        assert propose(tmp_path, server, 1) == 0
+    with serve(write_problem) as server:
+        assert propose(tmp_path, server, 1) == 0
+    first, torn, again = (tmp_path / "out.jsonl").read_text().splitlines()
+    assert json.loads(again)["raw"] != json.loads(first)["raw"]
+    assert json.loads(again)["id"] in torn
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path, capsys):
