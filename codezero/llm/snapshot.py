@@ -19,8 +19,8 @@ code."""
 def download(
     repo: str, folder: Path, need_space: Callable[[int], None], report: Report, token: str | None = None
 ) -> Manifest:
-    """Downloads the current commit of a hub repository into `folder`, continuing interrupted downloads. Returns its
-    manifest.
+    """Downloads the current commit of a hub repository into `folder`, continuing interrupted downloads and removing
+    files of earlier commits that this one lacks. Returns its manifest.
 
     Calls `need_space(bytes)` with what has not come yet before anything is written. Raises ModelError: the repository
     does not exist or has no safetensors, the hub cannot be reached, or a file differs from the hub's announcement.
@@ -34,6 +34,9 @@ def download(
             info = HfApi(token=token).model_info(repo, files_metadata=True, timeout=HUB_TIMEOUT_S)
             wanted = {file.rfilename: file for file in info.siblings or () if _is_wanted(file.rfilename)}
             _require_safetensors(repo, set(wanted))
+            for path in list(folder.iterdir()):
+                if path.is_file() and path.name not in wanted:
+                    path.unlink()  # of an earlier commit: transformers might load it in place of this one's
             need_space(sum(file.size or 0 for file in wanted.values()) - bytes_in(folder))
             report(f"{repo}: downloading {len(wanted)} files from the hub")
             snapshot_download(

@@ -305,6 +305,15 @@ def test_a_hub_id_is_the_hubs_own_safetensors_without_pickles(hub, tmp_path, cac
     assert prepare("org/own", cache) == folder
 
 
+def test_what_came_of_an_earlier_commit_is_not_part_of_the_model(hub, tmp_path, cache):
+    save_tiny(tmp_path / "own")
+    shutil.copytree(tmp_path / "own", cache / "models" / ".new-org--own")  # an interrupted download
+    files = {path.name: path.read_bytes() for path in (tmp_path / "own").iterdir()}
+    files["model-00001-of-00001.safetensors"] = files.pop("model.safetensors")
+    hub({"org/own": files})
+    assert {path.name for path in prepare("org/own", cache).iterdir()} == {*files, "codezero.json"}
+
+
 def test_a_hub_id_without_safetensors_is_refused(hub, cache):
     hub({"org/pickled": {"config.json": b"{}", "pytorch_model.bin": b"pickle"}})
     message = error_of(prepare, "org/pickled", cache)
