@@ -93,10 +93,9 @@ class BackgroundSaver:
 
     def _begin(self) -> None:
         assert self._unsaved is not None
-        finished, self._unsaved = self._unsaved, None
-        with self._device_lock or nullcontext():
-            writing = self._thread.submit(self._write, finished)
-            self._writing = (finished, self._clock(), writing)
+        with self._device_lock or nullcontext():  # where a KeyboardInterrupt may come
+            writing = self._thread.submit(self._write, self._unsaved)
+            self._writing, self._unsaved = (self._unsaved, self._clock(), writing), None
             if self._device_lock is not None:
                 writing.exception()  # waits; `_collect` tells of it
 

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from itertools import pairwise
 
 import pytest
@@ -188,3 +188,18 @@ def test_where_two_threads_must_not_use_a_device_at_once_the_caller_waits_and_no
     saver.offer(finished(2))
     saver.close()
     assert (rounds(tmp_path), seen) == ([1, 2], [True, True])
+
+
+def test_a_stop_while_it_waits_for_the_device_loses_nothing(tmp_path):
+    stops = [KeyboardInterrupt]
+
+    class Turn(nullcontext):
+        def __enter__(self):
+            if stops:
+                raise stops.pop()
+
+    saver = BackgroundSaver(CheckpointStore(tmp_path), 0, device_lock=Turn())
+    with pytest.raises(KeyboardInterrupt):
+        saver.offer(finished(1))
+    saver.close()
+    assert rounds(tmp_path) == [1]
