@@ -18,7 +18,7 @@ import os
 import pickle
 import shutil
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from io import FileIO
@@ -219,10 +219,12 @@ def saved_weights(checkpoint: Path) -> dict[str, torch.Tensor]:
 
 
 def report_of(checkpoint: Path) -> dict[str, Any] | None:
-    """Returns the report of a checkpoint's round, as `dataclasses.asdict` gives it; None if there is no checkpoint."""
+    """Returns the report of a checkpoint's round, as `dataclasses.asdict` gives it; None if there is no checkpoint, or
+    its file is damaged."""
     try:
+        _read_manifest(checkpoint, (_NODE,))
         report: dict[str, Any] = _read_tensors(checkpoint / _NODE)["report"]
-    except (*_DAMAGED, KeyError):
+    except _DAMAGED:
         return None
     return report
 
@@ -295,12 +297,12 @@ def _fingerprint(path: Path) -> dict[str, int]:
     return {"bytes": path.stat().st_size, "crc32": crc}
 
 
-def _read_manifest(path: Path) -> dict[str, Any]:
-    """Reads the manifest and compares the files with it. Raises ValueError: they differ."""
+def _read_manifest(path: Path, names: Sequence[str] = (_LEARNER, _NODE)) -> dict[str, Any]:
+    """Reads the manifest and compares these files with it. Raises ValueError: they differ."""
     manifest: dict[str, Any] = json.loads((path / _MANIFEST).read_bytes())
     if manifest["format"] not in READABLE:
         raise ValueError(f"format {manifest['format']}, this codezero reads {' and '.join(map(str, READABLE))}")
-    for name in (_LEARNER, _NODE):
+    for name in names:
         expected, found = manifest["files"][name], _fingerprint(path / name)
         if found != expected:
             raise ValueError(f"{name} is {found}, the manifest says {expected}")

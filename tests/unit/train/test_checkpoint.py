@@ -222,6 +222,9 @@ def test_round_and_report_of_the_best_can_be_read_without_its_weights(tmp_path):
     store.save(3, 3, {"weights": {}}, {"report": {"round": 3}})
     store.keep_best()
     assert (best_round(tmp_path), report_of(store.best)) == (3, {"round": 3})
+    node = store.best / "node.pt"
+    node.write_bytes(node.read_bytes().replace(b"round", b"rouse"))
+    assert report_of(store.best) is None
 
 
 def test_without_hard_links_the_best_is_a_copy(tmp_path, monkeypatch):
