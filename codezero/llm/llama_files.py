@@ -158,7 +158,7 @@ def _adapter_weights(model: Any, adapter: str) -> Iterator[tuple[str, Tensor]]:
 def _source(path: Path) -> str:
     try:
         field = gguf.GGUFReader(path).get_field(SOURCE)
-    except (OSError, ValueError, IndexError):
+    except (OSError, ValueError, LookupError):
         return ""
     return "" if field is None else str(field.contents())
 
