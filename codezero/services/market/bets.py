@@ -95,7 +95,7 @@ class BetDelivery(Delivery):
                     busy |= self._try(item)
                 except (Reverted, RpcRefused) as error:  # of this item alone
                     trouble = error
-                    if item.kind is Kind.BET and not 0 <= time.time() - item.created_at_s < ABANDON_S:
+                    if item.kind is Kind.BET and abs(time.time() - item.created_at_s) >= ABANDON_S:
                         self._end(item, ItemState.UNKNOWN, str(error))
         except LedgerError as error:
             trouble = error
@@ -127,7 +127,7 @@ class BetDelivery(Delivery):
         if item.kind is Kind.CLAIM:
             return (item.state, "its answer is not known yet") if is_open and not sent else None
         now_s = time.time()
-        if not 0 <= now_s - item.created_at_s < ABANDON_S:  # below 0 if the clock was set back
+        if abs(now_s - item.created_at_s) >= ABANDON_S:  # below 0 if the clock was set back
             return ItemState.UNKNOWN, "nothing could be learnt of it for a day"
         if is_open and standing.round == item.round_id.stage:
             return (item.state, "") if item.state is ItemState.HANDED_OVER else None
@@ -139,7 +139,7 @@ class BetDelivery(Delivery):
             return ItemState.DROPPED, "its transaction failed"
         if standing.nonce > sent[-1].nonce:
             return ItemState.DROPPED, "its round was over before it was mined"
-        if now_s - sent[-1].signed_at_s > LATE_S:
+        if abs(now_s - sent[-1].signed_at_s) > LATE_S:
             return ItemState.UNKNOWN, "its round is over, and it is not known whether it is ever mined"
         return item.state, ""
 

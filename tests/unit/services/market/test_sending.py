@@ -108,6 +108,15 @@ def test_a_bet_that_can_never_be_learnt_of_stands_in_the_way_for_a_day_only(peer
     assert peer.unclaimed == [0]
 
 
+def test_a_clock_that_is_set_back_costs_no_bet(peer, judge, monkeypatch):
+    player, now_s = peer.player(judge), time.time
+    player.tick()
+    monkeypatch.setattr(time, "time", lambda: now_s() - 3600.0)
+    player.delivery.deliver()
+    tick(player)
+    assert states(peer) == ["placed"]
+
+
 def test_a_bet_that_cannot_be_looked_up_holds_up_no_claim_and_ends_after_a_day(market, peer, judge, monkeypatch):
     tick(peer.player(judge))
     judge.show(market.new_game())
