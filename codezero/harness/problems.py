@@ -104,7 +104,7 @@ from builtins import pow
 import collections, heapq, bisect, functools, itertools, math, string, re, random, operator
 """
 """The imports that LeetCode makes before every solution, without the pow of math, which takes no modulus."""
-_FUTURE = re.compile(r"^from __future__ import .*\n?", re.MULTILINE)
+_FUTURE = re.compile(r"^from __future__ import (?:\([^)]*\))?.*\n?", re.MULTILINE)
 
 
 def with_prelude(prelude: str, code: str) -> str:

@@ -105,6 +105,8 @@ def test_humaneval_runs_its_check_with_what_the_prompt_defines():
     assert not passes(problem, "")  # the prompt alone is no solution
     future = "'''Quarters.'''\nfrom __future__ import annotations\n"
     assert passes(problem, f"{future}def quarter(x: 'Number') -> float:\n    return half(half(x))")
+    future = "from __future__ import (  # as formatters write it\n    annotations,\n)\n"
+    assert passes(problem, f"{future}def quarter(x: 'Number') -> float:\n    return half(half(x))")
     assert parse_tests(problem.task.tests).num_cases == 2
 
 
