@@ -114,7 +114,7 @@ def with_prelude(prelude: str, code: str) -> str:
 
 def _call(target: str, case: StdinExample) -> str:
     try:
-        arguments = [json.loads(line) for line in case.given.splitlines() if line.strip()]
+        arguments = [json.loads(line) for line in case.given.split("\n") if line.strip()]
         expected = json.loads(case.expected)
     except (ValueError, RecursionError):
         raise BadRow("a functional test is not JSON") from None

@@ -177,6 +177,8 @@ def test_deepcoder_keeps_functions_as_livecodebench_does():
     problem = livecodebench_row(row, 0)
     assert problem.suite.statements[0] == "assert same(Solution().find([3, 5], 5), [1])"
     assert "[3, 5]" not in problem.task.question
+    separator = {**row, "tests": json.dumps([{**case, "input": '"a\u2028b"'}])}  # JSON strings may hold it as it is
+    assert livecodebench_row(separator, 0).suite.statements[0] == r"assert same(Solution().find('a\u2028b'), [1])"
 
 
 @pytest.mark.parametrize("row", [None, 5, [], "x", {}, {"task_id": {}}, {"prompt": 5}, {"description": "x" * 99_999}])
