@@ -8,6 +8,7 @@ import os
 import shlex
 import stat
 from collections.abc import Iterator
+from io import FileIO
 from pathlib import Path
 
 from codezero.config import checkout
@@ -54,16 +55,15 @@ def live_identity(identity: Identity, path: Path) -> Iterator[None]:
     The lock is on a file beside the key, which only the key's owner can open; a copy of the key elsewhere has its own
     lock. Raises IdentityError: another live node has the lock, or the lock file cannot be used.
     """
-    with open(open_lock(_lock_of(path)), "r+b", buffering=0) as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+    lock = _lock_of(path)
+    with open(open_lock(lock), "r+b", buffering=0) as file:
+        if not _locked(file, lock, fcntl.LOCK_EX):
             holder = file.read(20)
             raise IdentityError(
                 f"the key {path} of peer {identity.peer_id} ({animal_name(identity.peer_id)}) is in use by the node "
                 f"with process id {holder.decode() if holder.isdigit() else 'unknown'}: stop that node, or give this "
                 "one its own key with swarm.identity_path=..."
-            ) from error
+            )
         with contextlib.suppress(OSError):  # on a full disk the lock still holds, without its process id
             file.truncate(0)
             file.write(str(os.getpid()).encode())
@@ -72,7 +72,7 @@ def live_identity(identity: Identity, path: Path) -> Iterator[None]:
 
 def live_holder(path: Path) -> int | None:
     """Returns the process id of the node that uses a key file now, 0 if it is not known, None if there is no such node.
-    Makes no lock file. Raises IdentityError: the lock file cannot be opened."""
+    Makes no lock file. Raises IdentityError: the lock file cannot be used."""
     lock = _lock_of(path)
     try:
         descriptor = os.open(lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -81,12 +81,22 @@ def live_holder(path: Path) -> int | None:
     except OSError as error:
         raise IdentityError(f"cannot use the lock file {lock}: {error.strerror}; remove it") from error
     with open(descriptor, "rb", buffering=0) as file:
+        if _locked(file, lock, fcntl.LOCK_SH):
+            return None
+        text = file.read(20)
+        return int(text) if text.isdigit() else 0
+
+
+def _locked(file: FileIO, path: Path, kind: int) -> bool:
+    """Locks an open file until it is closed. Returns False if another process has locked it. Raises IdentityError: its
+    disk has no locks."""
+    do = "put the key on a disk of this machine, and name it with swarm.identity_path=..."
+    with told_as(IdentityError, f"cannot lock {path}", do):
         try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fcntl.flock(file, kind | fcntl.LOCK_NB)
         except BlockingIOError:
-            text = file.read(20)
-            return int(text) if text.isdigit() else 0
-    return None
+            return False
+    return True
 
 
 def _lock_of(path: Path) -> Path:

@@ -1,3 +1,4 @@
+import errno
 import os
 import signal
 import subprocess
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from codezero.errors import IdentityError
+from codezero.identity import keyfile
 from codezero.identity.key import Identity, load, save
 from codezero.identity.keyfile import backup_reminder, exposure_warning, identity_path, live_holder, live_identity
 from codezero.identity.names import animal_name
@@ -125,6 +127,19 @@ def test_a_node_that_stops_leaves_the_key_to_the_next(path, key):
 def test_to_ask_who_holds_a_key_leaves_nothing_behind(path):
     assert live_holder(path) is None
     assert [file.name for file in path.parent.iterdir()] == ["swarm.pem"]
+
+
+def test_a_disk_that_has_no_locks_is_told(path, key, monkeypatch):
+    def flock(*_):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))  # as NFS without its lock service
+
+    path.with_name("swarm.pem.lock").touch()
+    monkeypatch.setattr(keyfile.fcntl, "flock", flock)
+    told = r"swarm\.pem\.lock: No locks available; put the key on a disk of this machine"
+    with pytest.raises(IdentityError, match=told), live_identity(key, path):
+        pass
+    with pytest.raises(IdentityError, match=told):
+        live_holder(path)
 
 
 @pytest.mark.parametrize(("held", "shown"), [(b"", "unknown"), (b"\x1b[2J", "unknown"), (b"9" * 100, "9" * 20)])
