@@ -118,7 +118,7 @@ class _Market:
         from codezero.services.market.stakes import shown
 
         most = "" if self.stakes.most is None else f", {shown(self.stakes.most)} tokens a bet at most"
-        return f"bets {float(self.stakes.fraction):.0%} of the tokens held over a game's rounds{most}"
+        return f"bets {float(100 * self.stakes.fraction):g}% of the tokens held over a game's rounds{most}"
 
 
 def _make_market(config: NodeConfig, submitter: Submitter, folder: Path, peer_id: str) -> _Market:

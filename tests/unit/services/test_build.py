@@ -50,13 +50,14 @@ def test_nothing_runs_unless_it_is_asked_for(tmp_path):
 def test_both_run_until_the_node_ends(tmp_path):
     with ExitStack() as stack:
         _, shown = started(
-            *(tmp_path, stack, "ledger=wallet", *ON_CHAIN, *MARKET, "judge.enabled=true", "market.max_bet=2.5"),
+            *(tmp_path, stack, "ledger=wallet", *ON_CHAIN, *MARKET, "judge.enabled=true"),
+            *("market.max_bet=2.5", "market.fraction=0.004"),
         )
         assert threads() == {"examination", "market"}
         assert not DELIVERIES.pop()()  # nothing is to be sent
     assert shown.splitlines() == [
         f"judge service: a question a round from {NOWHERE}",
-        f"market: {ADDRESS} on chain 31337, bets 25% of the tokens held over a game's rounds, 2.50 tokens a bet at "
+        f"market: {ADDRESS} on chain 31337, bets 0.4% of the tokens held over a game's rounds, 2.50 tokens a bet at "
         "most",
     ]
     assert threads() == set()
