@@ -177,7 +177,7 @@ class RemoteEngine:
         return found
 
     def _is_awaited(self) -> bool:
-        """Says that somebody waits for the job under way, or for a later one."""
+        """Returns True if somebody waits for the job under way, or for a later one."""
         return self._awaited is not None and not self._awaited.found.done()
 
     def _shares(self, prompts: Sequence[int], slow: Collection[RolloutServer]) -> dict[RolloutServer, list[int]]:

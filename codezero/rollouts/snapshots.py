@@ -111,6 +111,7 @@ class Snapshots:
         with self._lock, self._naming_errors():
             if self._is_closed or has == self.name:
                 return None
+            self._forget_deleted()
             if has in self._steps:
                 name, file = self._steps[has]
                 return name, file.open("rb")
@@ -135,6 +136,7 @@ class Snapshots:
     def _keep_difference(self, name: str, new: Mapping[str, Tensor]) -> None:
         """Adds the step to a version's weights. Removes the oldest ones while all together are larger than the weights;
         every one if this one cannot be written, since those before lead nowhere without it."""
+        self._forget_deleted()
         file, most = self._folder / f"{name}.weights", sum(weight.nbytes for weight in new.values())
         try:
             file.write_bytes(self._packed_difference(name, new))
@@ -147,6 +149,10 @@ class Snapshots:
             if sum(sizes.values()) > most:
                 sizes.pop(has)
                 self._steps.pop(has)[1].unlink()
+
+    def _forget_deleted(self) -> None:
+        """Forgets files that somebody has deleted, such as a user whose disk is full."""
+        self._steps = {has: step for has, step in self._steps.items() if step[1].exists()}
 
     def _packed_difference(self, name: str, new: Mapping[str, Tensor]) -> bytes:
         """Returns a file that is smaller than all weights even if each has changed, since zstd packs places that follow
