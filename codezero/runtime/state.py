@@ -42,16 +42,16 @@ def locked(folder: Path, *, what: str, holder: str, setting: str) -> Iterator[in
         folder.mkdir(parents=True, exist_ok=True)
         file = (folder / f"{holder}.lock").open("a+b", buffering=0)  # closing would try what has failed again
     with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            file.seek(0)
-            noted = file.read().decode(errors="replace").strip()
-            raise StateError(
-                f"{what} {folder} is in use by the {holder} with process id {noted or 'unknown'}: stop "
-                f"that {holder}, or give this one another {setting}"
-            ) from error
         with told_as(StateError, says, do):
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                file.seek(0)
+                noted = file.read().decode(errors="replace").strip()
+                raise StateError(
+                    f"{what} {folder} is in use by the {holder} with process id {noted or 'unknown'}: stop "
+                    f"that {holder}, or give this one another {setting}"
+                ) from error
             file.truncate(0)
             file.write(str(os.getpid()).encode())
         yield file.fileno()

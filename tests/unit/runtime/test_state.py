@@ -5,6 +5,7 @@ import os
 import pytest
 
 from codezero.errors import StateError
+from codezero.runtime import state
 from codezero.runtime.state import bind_settings, bound_settings, check_settings, locked_state, secret_of
 from tests.fakes import files_of_at_most
 
@@ -60,6 +61,16 @@ def test_a_lock_that_a_full_disk_has_no_room_for_is_named(tmp_path):
         pass
     with locked_state(tmp_path):
         assert (tmp_path / "node.lock").read_text() == str(os.getpid())
+
+
+def test_a_disk_that_has_no_locks_is_told(tmp_path, monkeypatch):
+    def flock(*_):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))  # as NFS without its lock service
+
+    monkeypatch.setattr(state.fcntl, "flock", flock)
+    told = "cannot use state folder .*: No locks available; give another state_dir"
+    with pytest.raises(StateError, match=told), locked_state(tmp_path):
+        pass
 
 
 def test_settings_are_bound_for_good_and_new_ones_can_be_added(tmp_path):
