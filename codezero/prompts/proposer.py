@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from codezero.prompts.neutral import plain
@@ -172,7 +173,7 @@ def _loose(text: str) -> dict[str, Any]:
     """Returns the fields of an object with JSON errors: each extends to the next known key, whatever quotes it has."""
     keys = list(_KEY.finditer(text))
     found: dict[str, Any] = {}
-    for key, following in zip(keys, [*keys[1:], None], strict=True):
+    for key, following in zip_longest(keys, keys[1:]):
         value = text[key.end() : following.start() if following else len(text)].strip().rstrip(",")
         if key[1] == "tests":
             found["tests"] = _loose_list(value)

@@ -149,6 +149,8 @@ UNREADABLE = {
     "nothing": "",
     "prose": "I cannot do that.",
     "a list": "[1, 2]",
+    "an empty object": "{}",
+    "code with a brace": "def f(x):\n    return {x}",
     "no question": '{"tests": ["assert f(1) == 2"]}',
     "no tests": '{"question": "Write f"}',
     "question a number": answer(question=3),
