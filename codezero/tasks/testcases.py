@@ -228,9 +228,11 @@ def _examples(text: str) -> Iterator[StdinExample]:
 
 
 def _source_of(node: ast.stmt, lines: list[bytes]) -> str:
-    """Returns the source of a statement, like ast.get_source_segment, which splits all lines again at each call."""
+    """Returns the source of a statement with its decorators. ast.get_source_segment leaves these out, and splits all
+    lines again at each call."""
     assert node.end_lineno is not None  # the parser sets it for every statement
-    found = lines[node.lineno - 1 : node.end_lineno]
+    first = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))])
+    found = lines[first - 1 : node.end_lineno]
     found[-1] = found[-1][: node.end_col_offset]
     found[0] = found[0][node.col_offset :]
     return b"".join(found).decode()

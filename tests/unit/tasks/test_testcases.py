@@ -35,6 +35,12 @@ def test_what_stands_between_cases_is_done_before_the_next_one():
     assert list(suite.statements) == cases
 
 
+def test_decorators_stay_with_what_they_decorate():
+    setup = "from dataclasses import dataclass\n@dataclass\n@dataclass(frozen=True)\nclass P:\n    x: int"
+    suite = parse_tests(f"{setup}\nassert f(P(1)) == 2")
+    assert ast.dump(ast.parse(suite.setup)) == ast.dump(ast.parse(setup))
+
+
 def test_a_call_is_a_case():
     suite = parse_tests("def told(f):\n    x = f(1)\n    assert x\n    assert x == 2\n\ntold(add)")
     assert suite.setup == "def told(f):\n    x = f(1)\n    assert x\n    assert x == 2"
