@@ -35,11 +35,13 @@ END_S = 2.0
 WATCH_S = 0.2
 """Seconds between two checks of a worker's memory where the kernel does not limit it (macOS)."""
 _START = (
-    "import importlib, sys; root, program, memory, modules, *paths = sys.argv[1:]; "
+    "import importlib, os, sys; root, program, memory, modules, *paths = sys.argv[1:]; "
     "sys.path[:1] = [] if root in sys.path[1:] else [root]; sys.path += paths; "
     "from codezero.workers.serve import serve; jobs = importlib.import_module(program).JOBS; "
-    "[importlib.import_module(name) for name in modules.split()]; serve(jobs, int(memory))"
+    "pipe = os.dup(1); os.dup2(2, 1); [importlib.import_module(name) for name in modules.split()]; os.dup2(pipe, 1); "
+    "serve(jobs, int(memory))"
 )
+"""The worker's program. What modules print while they are imported goes to standard error, not into the pipe."""
 _OF_ITSELF = ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE", "SIGILL", "SIGSYS", "SIGTRAP")
 """Signals that a process causes itself. SIGKILL is not one of them: the kernel sends it when memory is short."""
 

@@ -167,6 +167,11 @@ def test_a_rule_that_fails_costs_its_attempt_its_reward_and_nobody_else_anything
     assert sum("ValueError in rules.py" in text for text in warned) == 1  # though two attempts were asked about twice
 
 
+def test_a_module_may_print_while_it_is_imported(rules, here):
+    (here / "rules.py").write_text(f"print('loaded', flush=True)\n{RULES}")
+    assert scored(rules, ["1", "0"]).num_correct == 1
+
+
 def test_a_text_that_ends_the_worker_is_hostile_of_a_peer_and_failed_of_ones_own(rules):
     assert scored(rules, ["1", "die"], external=True).refused is Refusal.HOSTILE
     own = scored(rules, ["0.5", "die"])
