@@ -64,6 +64,7 @@ def test_a_daemon_killed_in_an_exchange_comes_back_and_the_groups_reach_the_othe
     other.wait_for(dead)
     found = other.exchange(2, elapsed_s=1.0)
     assert [one.task.question for one in found.external] == [f"task of {victim} in round 2"]
+    dead.wait_for(other)  # a node that knows nobody awaits nobody
     other.exchange(3, 0.0)
     assert sources(dead.exchange(3, elapsed_s=10.0)) == {other.peer_id}
 
