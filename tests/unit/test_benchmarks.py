@@ -176,7 +176,7 @@ def test_gossip_of_simulated_nodes_costs_something_and_everybody_finds_others(ca
     row = dict(zip(gossip_benchmark.SIMULATED, map(float, cells.split()), strict=True))
     assert all(value > 0 for name, value in row.items() if name != "new contacts")
     assert row["published %"] == 100
-    # All on a machine that has time for it: the simulated clock does not wait for the workers that decode.
+    # All on a machine that has time for it: the simulated clock does not wait for other threads.
     assert row["found %"] >= 90
     assert row["groups"] >= 0.9 * workload.POOL
     assert row["seen p5"] >= workload.POOL / workload.NUM_GROUPS  # publishers that fill a pool
