@@ -153,7 +153,7 @@ def _others(reports: Sequence[RoundReport], draw: _Charts) -> list[str]:
     charts = [
         draw.bars(
             "Dropped, by reason",
-            parts(report.dropped for report in reports),
+            parts((report.dropped for report in reports), empty=0.0),
             "zero_advantage: all solutions equally good, nothing to learn; normal. unscored: no verdict. masked: "
             "single solutions that could not be judged. Others: peers' groups that break a rule or limit.",
         ),
@@ -199,7 +199,7 @@ def proposer_charts(batches: Sequence[BatchReport], prefix: str = "") -> list[st
             "Problems: published and rejected",
             {
                 "published": [float(batch.num_valid) for batch in batches],
-                **parts((batch.rejected for batch in batches), MAX_PARTS - 1),
+                **parts((batch.rejected for batch in batches), MAX_PARTS - 1, empty=0.0),
             },
             "Those that failed the checks, by reason.",
         ),
@@ -298,9 +298,11 @@ def smoothed(name: str, values: Sequence[float | None]) -> dict[str, Sequence[fl
     return {f"{name}, mean of {window}": running_mean(values, window)}
 
 
-def parts(mappings: Iterable[Mapping[str, float]], most: int = MAX_PARTS) -> dict[str, list[float | None]]:
-    """Returns a column for each name, with 0 where a row has others only and None where it has none; of more than
-    `most` names the largest first, and the sum of the others last."""
+def parts(
+    mappings: Iterable[Mapping[str, float]], most: int = MAX_PARTS, empty: float | None = None
+) -> dict[str, list[float | None]]:
+    """Returns a column for each name, with 0 where a row has other names only and `empty` where it has none; of more
+    than `most` names the largest first, and the sum of the others last."""
     rows = list(mappings)
     sums: Counter[str] = Counter()
     for row in rows:
@@ -308,7 +310,7 @@ def parts(mappings: Iterable[Mapping[str, float]], most: int = MAX_PARTS) -> dic
             sums[name] += abs(value)  # type: ignore[assignment]
     kept = list(sums) if len(sums) <= most else [name for name, _ in sums.most_common(most - 1) if name != OTHER]
     columns: dict[str, list[float | None]] = {
-        name: [row.get(name, 0.0) if row else None for row in rows] for name in kept
+        name: [row.get(name, 0.0) if row else empty for row in rows] for name in kept
     }
     if len(sums) > most:
         columns[OTHER] = [sum(value for name, value in row.items() if name not in columns) for row in rows]

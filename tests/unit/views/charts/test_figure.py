@@ -5,6 +5,8 @@ import pytest
 
 from codezero.views.charts import STYLE
 from codezero.views.charts.figure import line_chart, sparkline, stacked_bars
+from codezero.views.charts.runs import solver_charts
+from tests.unit.observe.test_monitor import report
 
 HOSTILE = "\"><script>alert(1)</script>'\u202e\x00"
 
@@ -63,6 +65,16 @@ def test_many_bars_are_means_over_a_few_and_say_so():
     path = drawn(parsed(html))["a"]
     assert path.get("d").count("M") == 60
     assert "Each bar is the mean of about 100 rounds." in html
+
+
+def test_rounds_that_dropped_nothing_count_in_a_bars_mean_and_those_without_rewards_do_not():
+    reports = [
+        report(number, dropped={"stale": 10} if number % 10 else {}, reward_parts={"correct": 0.5} if number % 2 else {})
+        for number in range(600)
+    ]
+    series = {name: path for chart in solver_charts(reports, 4) for name, path in drawn(parsed(chart)).items()}
+    for name, mean in (("stale", "9"), ("correct", "0.5")):
+        assert {point.split(",")[1] for point in series[name].get("data-points").split()} == {mean}
 
 
 def test_the_latest_value_is_that_of_the_last_round_also_of_many():
