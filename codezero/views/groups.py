@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ import msgspec
 from codezero.observe import groups_file
 from codezero.observe.groups_file import SeenRound
 from codezero.runtime.rotation import earlier
+from codezero.views.growing import LastFile
 
 MAX_LINE_BYTES = 2 * groups_file.MAX_FILE_BYTES
 MAX_HEADS = 256
@@ -66,20 +66,19 @@ class GroupsIndex:
 class _File:
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._inode, self._offset = -1, 0
+        self._last, self._offset = LastFile(), 0
         self._places: dict[int, _Place] = {}
 
     def places(self) -> dict[int, _Place]:
         """Returns the place of each round, up to date, the last of a round that occurs twice; empty without a file."""
         try:
             with self._path.open("rb") as file:
-                found = os.fstat(file.fileno())
-                if found.st_ino != self._inode or found.st_size < self._offset:
-                    self._inode, self._offset, self._places = found.st_ino, 0, {}
+                if self._last.is_replaced_by(file, self._offset):
+                    self._offset, self._places = 0, {}
                 file.seek(self._offset)
                 self._note_all(file)
         except OSError:
-            self._inode, self._offset, self._places = -1, 0, {}
+            self._offset, self._places = 0, {}
         return self._places
 
     def read(self, number: int) -> SeenRound | None:

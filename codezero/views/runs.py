@@ -27,6 +27,7 @@ from codezero.proposals import BatchReport
 from codezero.reports import CasesReport, RoundReport
 from codezero.runtime.state import holder
 from codezero.views.groups import GroupOrigin, GroupsIndex
+from codezero.views.growing import LastFile
 
 T = TypeVar("T")
 ROLES = SOLVER, PROPOSER, VERIFIER = "solver", "proposer", "verifier"
@@ -34,8 +35,6 @@ REPORTS = {SOLVER: "rounds.jsonl", PROPOSER: PROPOSED.file, VERIFIER: CASES.file
 """The file of the finished rounds or batches of each role, in the folder of its logs."""
 _LINE_BYTES = 8192
 """A number of bytes that no report exceeds."""
-_HEAD_BYTES = 512
-"""The bytes by which a file is known: its first record has a time, and a new file may get the inode of an old one."""
 _MARKS = ("status.json", "settings.json", "checkpoints", "ledger.sqlite", "node.lock")
 """Files and folders of which a state folder has at least one."""
 
@@ -46,7 +45,7 @@ class JsonLines(Generic[T]):
     def __init__(self, path: Path, kind: type[T], most: int | None = None) -> None:
         """`most` is how many of the newest records are kept; None keeps all."""
         self._path, self._decoder, self._most = path, msgspec.json.Decoder(kind), most
-        self._head, self._offset = b"", 0
+        self._last, self._offset = LastFile(), 0
         self._records: list[T] = []
 
     def _start(self, size: int) -> int:
@@ -57,11 +56,9 @@ class JsonLines(Generic[T]):
         """Returns the records so far; empty if there is no file. A file that was replaced or cut is read anew."""
         try:
             with self._path.open("rb") as file:
-                head, size = file.read(_HEAD_BYTES), os.fstat(file.fileno()).st_size
-                if not head.startswith(self._head) or size < self._offset:
+                if self._last.is_replaced_by(file, self._offset):
                     self._offset, self._records = 0, []
-                self._head = head
-                file.seek(self._offset or self._start(size))
+                file.seek(self._offset or self._start(os.fstat(file.fileno()).st_size))
                 if self._offset == 0 and file.tell():
                     file.readline()  # the rest of a line
                 self._offset = file.tell()

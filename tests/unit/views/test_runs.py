@@ -7,6 +7,7 @@ from starlette.testclient import TestClient
 
 from codezero.errors import StateError
 from codezero.observe.groups_file import GroupsFile
+from codezero.observe.report_file import ReportFile
 from codezero.observe.status import StatusFile, new_status
 from codezero.runtime.state import locked_state
 from codezero.types import RoundId
@@ -91,6 +92,18 @@ def test_a_file_that_was_replaced_is_read_anew(tmp_path):
     assert [report.round for report in run.reports()] == [9]
 
 
+def test_rounds_that_a_restarted_node_plays_again_are_read_anew(tmp_path):
+    logs = node(tmp_path)
+    (run,) = find_runs(tmp_path / "state")
+    append(logs / "rounds.jsonl", *[line(test_monitor.report(number)) for number in (1, 2, 3)])
+    assert [report.num_tokens for report in run.reports()][1:] == [test_monitor.report(1).num_tokens] * 2
+    file = ReportFile(logs / "rounds.jsonl", "round")
+    file.resume(test_monitor.report(1))
+    for number in (2, 3):
+        file.append(test_monitor.report(number, num_tokens=10**9))
+    assert [report.num_tokens for report in run.reports()][1:] == [10**9] * 2
+
+
 def test_reports_of_a_version_that_did_not_note_the_time_are_read(tmp_path):
     logs = node(tmp_path)
     values = dataclasses.asdict(test_monitor.report(1))
@@ -114,6 +127,20 @@ def test_a_round_that_was_played_twice_shows_as_it_went_the_last_time(tmp_path):
         file.append(RoundId(number=number), [scored([rollout(text=text)], (1.0,))], [])
     (run,) = find_runs(tmp_path / "state")
     assert [(one.round, one.groups[0].rollouts[0].text) for one in run.groups()] == [(1, "new"), (2, "next")]
+
+
+def test_groups_are_found_in_a_file_that_got_the_inode_of_an_earlier_one(tmp_path):
+    logs = node(tmp_path)
+    (run,) = find_runs(tmp_path / "state")
+    path = logs / "groups.jsonl"
+    GroupsFile(path).append(RoundId(number=1), [scored([rollout()], (1.0,))], [])
+    assert list(run.rounds_with_groups()) == [1]
+    inode = path.stat().st_ino
+    path.write_bytes(b"")  # as a new file of this inode
+    for number in (11, 12):
+        GroupsFile(path).append(RoundId(number=number), [scored([rollout()], (1.0,))], [])
+    assert path.stat().st_ino == inode
+    assert list(run.rounds_with_groups()) == [11, 12]
 
 
 def test_nodes_that_share_a_folder_of_logs_have_what_they_wrote_alone(tmp_path):

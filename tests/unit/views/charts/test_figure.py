@@ -69,7 +69,9 @@ def test_many_bars_are_means_over_a_few_and_say_so():
 
 def test_rounds_that_dropped_nothing_count_in_a_bars_mean_and_those_without_rewards_do_not():
     reports = [
-        report(number, dropped={"stale": 10} if number % 10 else {}, reward_parts={"correct": 0.5} if number % 2 else {})
+        report(
+            number, dropped={"stale": 10} if number % 10 else {}, reward_parts={"correct": 0.5} if number % 2 else {}
+        )
         for number in range(600)
     ]
     series = {name: path for chart in solver_charts(reports, 4) for name, path in drawn(parsed(chart)).items()}
