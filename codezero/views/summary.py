@@ -83,7 +83,7 @@ def summarise(run: Run) -> RunSummary:
         pid=now.pid,
         animal_name=status.animal if status is not None else "",
         status=status,
-        left_s=status.left_s(now.now_s) if status is not None and now.pid is not None else None,
+        left_s=status.left_s(now.now_s) if status is not None and now.is_current else None,
         learning=now.learning,
         rounds=now.reports[-LATEST:],
         batches=now.batches[-LATEST:],

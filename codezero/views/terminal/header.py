@@ -41,7 +41,8 @@ def model_name(status: Status) -> str:
 def _up(snapshot: Snapshot, status: Status) -> Text:
     there = snapshot.presence()
     if there.state == "running":
-        return Text(f"process {snapshot.pid}, up {brief(snapshot.now_s - status.started_at_s)}", DIM)
+        up = f", up {brief(snapshot.now_s - status.started_at_s)}" if snapshot.is_current else ""
+        return Text(f"process {snapshot.pid}{up}", DIM)
     return Text(f"! {there.state}", BAD)
 
 
@@ -53,6 +54,8 @@ def _progress(snapshot: Snapshot, width: int) -> list[Text]:
     label = "Round" if snapshot.role == SOLVER else "Batch"
     number = "-" if status.round is None else str(status.round)
     there = snapshot.presence()
+    if snapshot.pid is not None and not snapshot.is_current:
+        return [row("", there.text)]
     told = () if there.state == "running" else (there.text, there.meaning, there.do)
     more = [row("", (safe(text), BAD)) for text in told if text]
     if snapshot.pid is None:

@@ -40,7 +40,7 @@ def _cells(snapshot: Snapshot) -> dict[str, str]:
         cells["round"] = str(status.round)
     cells["who"] = status.animal
     presence = snapshot.presence()
-    if presence.state != "running":
+    if presence.state != "running" or not snapshot.is_current:
         cells["doing"] = safe(presence.text)
         return cells
     count = f" {status.done}/{status.total}" if status.total else ""

@@ -48,5 +48,11 @@ class Snapshot:
     messages: Sequence[Message] = ()
     """The latest messages, the newest last."""
 
+    @property
+    def is_current(self) -> bool:
+        """True if the status is of the process that runs now; a node that has just started may not have written its
+        own yet, and on a full disk it never does."""
+        return self.status is not None and self.status.pid == self.pid
+
     def presence(self) -> Presence:
         return presence(self.status, self.pid, self.now_s)

@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 
 from codezero.observe.probes import PAIR, learning
+from codezero.views.terminal import nodes as node_rows
 from codezero.views.terminal.page import ViewOptions, lines
 from codezero.views.terminal.snapshot import Message
 from tests.unit.observe import test_batches, test_cases, test_probes
@@ -171,6 +172,14 @@ def test_a_node_that_runs_and_says_nothing_is_noticed():
     page = shown(solver(status=status(updated_at_s=NOW - 90)), 80, 30)
     assert page[1].endswith("! silent")
     assert "           no sign of life for 1 min" in page
+
+
+def test_what_an_earlier_process_wrote_is_not_told_of_one_that_has_not_written_yet():
+    text = "\n".join(shown(solver(pid=5000), 80, 30))
+    assert "process 5000\n" in text
+    assert "running, and has not said yet what it does" in text
+    assert "6/10" not in text
+    assert "6/10" not in node_rows.table([solver(pid=5000)], 0, 80, 5)[1].plain
 
 
 def test_why_a_round_taught_nothing_and_what_is_in_the_way():
