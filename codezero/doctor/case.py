@@ -11,7 +11,7 @@ from pathlib import Path
 from codezero.config import NodeConfig
 from codezero.publish.tokens import TOKEN_ENVS
 from codezero.runtime import state
-from codezero.views.runs import SOLVER, roles_in
+from codezero.views.runs import SOLVER, folder_of, roles_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +59,8 @@ class ExaminedNode:
 
     @property
     def is_running(self) -> bool:
-        """True if a node runs on the state folder."""
-        return state.holder(self.state_dir) is not None
+        """True if the examined node runs: that of the first of `roles`, whose settings are taken."""
+        return state.holder(folder_of(self.state_dir, self.roles[0])) is not None
 
     @property
     def log_dir(self) -> Path:

@@ -8,6 +8,7 @@ import psutil
 
 from codezero.config import checkout
 from codezero.doctor import installation, machine
+from codezero.runtime import state
 from tests.unit.doctor.cases import case_of, told
 
 
@@ -136,6 +137,8 @@ def test_a_port_that_is_taken_and_one_that_is_not(tmp_path):
         case = case_of(tmp_path, "swarm=native", f"swarm.listen=[/ip4/127.0.0.1/tcp/{port}]")
         (fault,) = told(swarm.check_ports(case), "error")
         assert f"tcp port {port} of 127.0.0.1 (Address already in use) | the p2p daemon does not start" in fault
+        with state.locked_state(tmp_path / "state" / "proposer"):  # it is the one that listens
+            assert told(swarm.check_ports(case), "error") == []
     assert told(swarm.check_ports(case), "ok") == [f"swarm.listen: /ip4/127.0.0.1/tcp/{port} is free |  | "]
     case = case_of(tmp_path, "swarm=native", "swarm.listen=[/ip4/203.0.113.1/tcp/4001]")  # another machine's address
     assert "203.0.113.1 (Cannot assign requested address)" in told(swarm.check_ports(case), "error")[0]
