@@ -32,7 +32,7 @@ from codezero.cli import (
 )
 from codezero.cli.options import INTERRUPTED, add_command, add_stop_with_parent, heavy_imports
 from codezero.config import checkout
-from codezero.errors import OUTAGE, CodezeroError, is_outage
+from codezero.errors import DISK_FULL, OUTAGE, CodezeroError, is_outage
 from codezero.runtime.console import Console, printable
 from codezero.runtime.logs import log_end
 from codezero.runtime.stop import stop_with_parent
@@ -79,20 +79,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0 if "stop_with_parent" in options else INTERRUPTED
     except Exception as error:  # the outermost boundary: launchers restart after BUG, but 1 says it would fail again
         if isinstance(error, BrokenPipeError) and _output_is_unread():
+            _drop_output()
             return UNREAD
+        if isinstance(error, OSError) and error.errno in DISK_FULL:
+            _drop_output()  # it may be what the disk does not take
+            print(f"error: {error.strerror}: free space", file=sys.stderr)
+            log_end(error)
+            return OUTAGE if "stop_with_parent" in options else 1
         print("\n".join(map(printable, traceback.format_exc().splitlines())), file=sys.stderr)
         log_end(error)
         return BUG
 
 
 def _output_is_unread() -> bool:
-    """Says if what read the output has ended, as `head` does after ten lines; Python then tries no more at exit."""
+    """Returns whether what read the output has ended, as `head` does after ten lines."""
     output = select.poll()
     output.register(_STDOUT, 0)  # its errors are told whatever is asked for
-    if not output.poll(0):
-        return False
+    return bool(output.poll(0))
+
+
+def _drop_output() -> None:
+    """Drops what was not written yet, which Python would else try again at exit, with an error."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), _STDOUT)
-    return True
 
 
 def _parser() -> argparse.ArgumentParser:

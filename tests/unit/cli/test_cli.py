@@ -59,6 +59,16 @@ def test_output_that_nobody_reads_any_more_ends_a_command_without_a_word(tmp_pat
     assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_a_full_disk_does_not_take_is_told_in_one_line(unbuffered, tmp_path):
+    with open("/dev/full", "wb") as full:
+        command = [sys.executable, "-m", "codezero", "models", "list", "--cache-dir", str(tmp_path)]
+        environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=environment)
+    assert (done.returncode, done.stderr) == (1, "error: No space left on device: free space\n")
+
+
 def test_a_mistake_is_one_line_on_stderr_and_exit_code_1(capsys):
     assert main(["run", "train.learnin_rate=1"]) == 1
     found = capsys.readouterr()
