@@ -26,6 +26,7 @@ MOST = 32
 """The largest number of addresses that are dialled."""
 HELLO = b"\x13/multistream/1.0.0\n"
 """The first bytes that each side of a libp2p connection sends (https://github.com/multiformats/multistream-select)."""
+NOT_TRIED = "it is dialled over UDP, which is not tried here"
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 
 
@@ -54,7 +55,7 @@ def _of_peers(case: ExaminedNode) -> Finding:
 
 
 def dialled(addresses: Sequence[str], source: str) -> Iterator[Finding]:
-    """Dials the addresses at once and yields a finding for each, and one more if none answers."""
+    """Dials the addresses at once and yields a finding for each, and one more if all were tried and none answers."""
     faults: dict[str, str | None] = {}
     threads = [
         threading.Thread(target=lambda one=text: faults.update({one: why_not(one)}), daemon=True)
@@ -70,10 +71,12 @@ def dialled(addresses: Sequence[str], source: str) -> Iterator[Finding]:
         fault = told.get(text, "no answer in time: the search for its name hangs")
         if fault is None:
             yield ok("bootnode", f"{text} answers")
+        elif fault == NOT_TRIED:
+            yield info("bootnode", f"{text}: {fault}")
         else:
             means = "the node joins through the others" if None in told.values() else ""
             yield warning("bootnode", f"{text}: {fault}", means, f"check that it runs and {source} has its address")
-    if None not in told.values():
+    if not {None, NOT_TRIED} & set(told.values()):
         count = len(addresses[:MOST])
         found = f"none of {count} bootnode{'s' * (count != 1)} answers"
         do = "ask whoever hosts the swarm for a new invitation; check that no firewall keeps outgoing connections back"
@@ -88,7 +91,7 @@ def why_not(text: str) -> str | None:
     except ValueError as fault:
         return f"it cannot be dialled: {fault}"
     if address.transport == "udp":
-        return "it is dialled over UDP, which is not tried here"
+        return NOT_TRIED
     try:
         with closing(socket.create_connection((address.host, address.port), timeout=reach.TIMEOUT_S)) as connection:
             if "/ws" in address.over:

@@ -193,6 +193,13 @@ def test_each_bootnode_is_told_with_its_own_reason(tmp_path, monkeypatch):
     assert "the node joins through the others" in told(findings, "warning")[0]
 
 
+def test_a_bootnode_that_is_not_tried_is_not_told_as_one_that_does_not_answer():
+    quic, closed = f"/ip4/127.0.0.1/udp/4001/quic-v1/p2p/{PEER}", f"/ip4/127.0.0.1/tcp/{closed_port()}/p2p/{PEER}"
+    findings = list(swarm.dialled([quic, closed], "swarm.bootnodes"))
+    assert told(findings, "info") == [f"bootnode: {quic}: it is dialled over UDP, which is not tried here |  | "]
+    assert len(told(findings, "warning")) == 1
+
+
 def test_none_of_them_answers(tmp_path):
     address = f"/ip4/127.0.0.1/tcp/{closed_port()}/p2p/{PEER}"
     case = case_of(tmp_path, "swarm=native", f"swarm.bootnodes=[{address}]")
