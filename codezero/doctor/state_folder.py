@@ -187,8 +187,9 @@ def check_rounds(case: ExaminedNode) -> Iterator[Finding]:
         else:
             found = proposer_obstacles(reports) if role == PROPOSER else verifier_obstacles(reports)
         if reports:
-            ago = span(time.time() - reports[-1].finished_at_s)
-            yield info(name, f"the last one is {getattr(reports[-1], noun)}, finished {ago} ago")
+            at_s = reports[-1].finished_at_s  # 0 if not recorded
+            ago = f", finished {span(time.time() - at_s)} ago" if at_s else ""
+            yield info(name, f"the last one is {getattr(reports[-1], noun)}{ago}")
         else:
             yield info(name, f"{path} has no report", f"no {noun} has been finished with this log folder")
         for one in found:

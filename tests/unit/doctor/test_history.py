@@ -120,6 +120,8 @@ def test_rounds_that_are_fine(tmp_path):
     found = rounds(tmp_path, [report(n) for n in range(1, 9)], "swarm=native")
     assert not told(found, "warning")
     assert "the last one is 8, finished " in told(found, "info")[0]
+    of_an_earlier_version = rounds(tmp_path, [report(8, finished_at_s=0.0)], "swarm=native")
+    assert told(of_an_earlier_version, "info") == ["rounds: the last one is 8 |  | "]
 
 
 def test_batches_of_other_roles(tmp_path):
