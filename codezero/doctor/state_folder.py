@@ -81,7 +81,8 @@ def last_run(last: Status, pid: int | None, now_s: float) -> Iterator[Finding]:
     memory = gib(last.rss_bytes) + (f" of {gib(last.planned_bytes)} planned" if last.planned_bytes else "")
     number = f" in {'round' if last.role == SOLVER else 'batch'} {last.round}" if last.round else ""
     where = "" if pid == last.pid else f", {doing(last)}{number}"
-    found = f"{last.role}: {there.text}{where}, with {memory}"
+    is_of_another = pid is not None and pid != last.pid
+    found = f"{last.role}: {there.text}" + ("" if is_of_another else f"{where}, with {memory}")
     if there.state in ("running", "stopped"):
         yield (ok if pid else info)("node", found)
     else:

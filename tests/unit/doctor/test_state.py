@@ -117,6 +117,8 @@ def test_a_node_that_hangs(tmp_path):
     me = os.getpid()
     assert "no sign of life for 10 min" in told(last(tmp_path, me, later_s=600.0), "warning")[0]
     assert told(last(tmp_path, me), "ok")
+    (another,) = told(last(tmp_path, me + 1), "ok")
+    assert another == "node: solver: running, and has not said yet what it does |  | "
 
 
 def test_a_proposer_and_a_test_writer_are_looked_at_as_well(tmp_path):
