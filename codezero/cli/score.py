@@ -52,5 +52,6 @@ def _score(options: argparse.Namespace) -> int:
         print(f"stopped: lines scored so far are in {options.out}; the same command continues", file=sys.stderr)
         return INTERRUPTED
     num_scored, num_failed = found
-    print(f"{num_scored} solutions scored, {num_failed} lines without a reward; see {options.out}", file=sys.stderr)
+    scored, failed = f"solution{'s' * (num_scored != 1)}", f"line{'s' * (num_failed != 1)}"
+    print(f"{num_scored} {scored} scored, {num_failed} {failed} without a reward; see {options.out}", file=sys.stderr)
     return 1 if num_failed else 0

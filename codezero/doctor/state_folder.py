@@ -222,7 +222,8 @@ def check_outbox(case: ExaminedNode) -> Iterator[Finding]:
         return
     oldest = min(view.pending, key=lambda item: item.since_s)
     waits_s = time.time() - oldest.since_s
-    found = f"{len(view.pending)} wait, the oldest for {span(waits_s)}: {oldest.what}, {oldest.state}"
+    many = f"{len(view.pending)} wait, the oldest" if len(view.pending) > 1 else "1 waits,"
+    found = f"{many} for {span(waits_s)}: {oldest.what}, {oldest.state}"
     found += f" ({oldest.last_error[:_SHOWN]})" if oldest.last_error else ""
     if waits_s > 600 or trouble:
         means = "nothing is lost: they are sent while the node runs, once what keeps them is gone"

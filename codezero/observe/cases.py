@@ -54,7 +54,7 @@ def _summary(sums: Mapping[str, float]) -> str:
     judged, shares = sums["judged"], "none judged"
     if judged:
         shares = f"{sums['valid'] / judged:.0%} valid, {sums['right'] / judged:.0%} with the right diagnosis"
-    return f"{sums['answers']} answers of test cases, {shares}"
+    return f"{sums['answers']} answer{'s' * (sums['answers'] != 1)} of test cases, {shares}"
 
 
 CASES = BatchKind(file="cases.jsonl", line=cases_line, sums=_sums, summary=_summary)

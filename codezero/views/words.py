@@ -117,7 +117,8 @@ def obstacles(reports: Sequence[RoundReport], status: Status | None) -> list[Obs
     unscored = sum(report.dropped.get("unscored", 0) for report in recent)
     num_judged = sum(report.num_local_groups + report.num_pooled_groups for report in recent)
     if unscored > MANY_UNSCORED * num_judged:
-        what = f"{unscored} of {num_judged} groups of the last {len(recent)} rounds went without a verdict"
+        last = f"{len(recent)} rounds" if len(recent) > 1 else "round"
+        what = f"{unscored} of {num_judged} groups of the last {last} went without a verdict"
         meaning = "the evaluator could not be asked, or not tell whether their solutions are right"
         do = "see the warning in logs/swarm.log, which is there where it could not be asked"
         found.append(Obstacle(part="judge", what=what, meaning=meaning, do=do))

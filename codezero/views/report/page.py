@@ -82,7 +82,7 @@ def headline(runs: Sequence[RunFacts]) -> str:
     if len(told) <= 1:
         return "".join(one.verdict + "." for one in told)
     said = {
-        Direction.RISING: "that learn",
+        Direction.RISING: "learning",
         Direction.FALLING: "that got worse",
         Direction.LEVEL: "without a clear change",
         Direction.UNKNOWN: "of which it is too early to tell",

@@ -56,8 +56,9 @@ class _Cut:
         cut = msgspec.convert(self._value(msgspec.to_builtins(group)), SeenGroup)
         for rollout, whole in zip(cut.rollouts, group.rollouts, strict=False):
             if len(whole.cases) > MAX_CASES:
-                left_out = f"{len(whole.cases) - MAX_CASES} more tests are not shown"
-                rollout.cases.append(SeenCase(outcome="\N{HORIZONTAL ELLIPSIS}", reason=left_out))
+                left_out = len(whole.cases) - MAX_CASES
+                told = f"{left_out} more test{' is' if left_out == 1 else 's are'} not shown"
+                rollout.cases.append(SeenCase(outcome="\N{HORIZONTAL ELLIPSIS}", reason=told))
         return cut
 
     def _value(self, value: Any, name: str = "") -> Any:

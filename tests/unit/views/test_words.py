@@ -76,6 +76,11 @@ def test_what_is_in_the_way_is_told_with_what_it_means():
     ]
 
 
+def test_of_a_single_round_it_is_told_in_the_singular():
+    (found,) = obstacles([round_report(1, skipped=None, dropped={"unscored": 2})], status())
+    assert found.what.endswith("groups of the last round went without a verdict")
+
+
 def test_a_healthy_node_has_nothing_in_its_way():
     reports = [round_report(number, skipped=None) for number in range(1, 21)]
     reports[3] = dataclasses.replace(reports[3], dropped={"unscored": 1})

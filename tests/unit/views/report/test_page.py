@@ -188,7 +188,7 @@ def test_a_test_writer_beside_a_solver(tmp_path):
     runs.solver(tmp_path / "node-1", [0.5] * 3)
     test_probes.write(verifier(tmp_path / "verifier-1", 2), test_probes.passes(0.25, 0.75, 0.75), PAIR)
     found = words_of(report(tmp_path))
-    assert "Of 2 solvers: 1 that learn, 1 of which it is too early to tell." in found
+    assert "Of 2 solvers: 1 learning, 1 of which it is too early to tell." in found
     assert "verifier-1: It learns: of solutions to 40 problems" in found
     assert "verifier-1: Held-out problems solved" in found
     assert "Report of 1 solver and 1 verifier" in found
@@ -244,11 +244,11 @@ def test_a_long_text_is_cut(tmp_path):
     assert "q" * 6_001 not in text
 
 
-def test_a_large_swarm_is_cut_and_says_so(tmp_path):
-    for number in range(MAX_RUNS + 2):
+@pytest.mark.parametrize(("more", "text"), [(1, "1 more run is not shown."), (2, "2 more runs are not shown.")])
+def test_a_large_swarm_is_cut_and_says_so(tmp_path, more, text):
+    for number in range(MAX_RUNS + more):
         runs.solver(tmp_path / f"node-{number:02}", [0.5])
-    found = words_of(report(tmp_path))
-    assert "2 more runs are not shown." in found
+    assert text in words_of(report(tmp_path))
 
 
 def test_before_and_after(tmp_path):
