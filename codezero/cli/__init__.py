@@ -58,6 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     other, printed with its traceback, 130 (`INTERRUPTED`) if the user stopped it before, 141 (`UNREAD`) if what read
     its output has ended. A command that runs until it is stopped returns 0 then, and 75 (`OUTAGE`) for an error that
     may pass by itself."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by who started this, as with `>&-`
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
     parser = _parser()
     options, rest = parser.parse_known_args(arguments)
     # argparse takes one run of positionals only; settings may also follow an option, as in --rounds 3 key=value.

@@ -59,6 +59,12 @@ def test_output_that_nobody_reads_any_more_ends_a_command_without_a_word(tmp_pat
     assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
 
 
+def test_a_command_whose_output_is_closed_does_its_work(tmp_path):
+    command = f'exec "$0" -m codezero models list --cache-dir {tmp_path} >&-'
+    done = subprocess.run(["sh", "-c", command, sys.executable], stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_output_that_a_full_disk_does_not_take_is_told_in_one_line(unbuffered, tmp_path):
