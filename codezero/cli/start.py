@@ -114,7 +114,7 @@ def _way(options: argparse.Namespace) -> Way | None:
         way
         for way, is_given in (
             (Way.OWN, own),
-            (Way.LOCAL, options.local and not own),
+            (Way.LOCAL, options.local and options.nodes is None),
             (Way.JOIN, options.join is not None),
             (Way.TESTNET, options.testnet),
         )

@@ -334,6 +334,11 @@ def test_what_is_no_port_is_refused_where_it_is_given(capsys, text):
     assert f"argument --port: {text} is no port: use 0 to 65535" in capsys.readouterr().err
 
 
+def test_a_swarm_of_ones_own_and_training_alone_exclude_each_other(capsys):
+    assert main(["start", "--own", "--local", "--yes", "--show-config"]) == 1
+    assert "exclude each other" in capsys.readouterr().err
+
+
 def test_the_port_of_the_sign_in_app_is_not_left_to_chance(capsys):
     with pytest.raises(SystemExit):
         main(["start", "--port-sign-in", "0"])
