@@ -76,8 +76,14 @@ class Account:
         with self._turn():
             transaction = self._sign(call, journal.replaces, nonce)
             journal.store(transaction)
-            with contextlib.suppress(AlreadyKnown):
+            try:
                 self._rpc.broadcast(transaction.raw)
+            except AlreadyKnown:
+                pass
+            except NonceRace:  # some RPCs send it to several nodes, and answer what one says that has it mined already
+                (found,) = self._rpc.ask([("eth_getTransactionByHash", [transaction.hash])])
+                if self._rpc.fields(found, "eth_getTransactionByHash") is None:
+                    raise
             return transaction.hash
 
     def _sign(self, call: ContractCall, replaces: Transaction | None, nonce: int | None) -> Transaction:

@@ -17,6 +17,7 @@ from codezero.ledger.faults import (
     FeesTooHigh,
     InsufficientFunds,
     NoContract,
+    NonceRace,
     OutboxError,
     PeerTaken,
     RpcFault,
@@ -24,6 +25,7 @@ from codezero.ledger.faults import (
 )
 from codezero.ledger.items import ItemState, Kind
 from codezero.ledger.reading import read_pending
+from codezero.ledger.rpc import Rpc
 from codezero.ledger.submissions import Submissions
 from codezero.types import RoundId
 from tests.chain import new_key
@@ -63,9 +65,9 @@ def test_sending_fails_and_nobody_knows_whether_it_arrived(node, deployed, mode)
     assert deployed.rpc().quantity(nonce(deployed, node), "nonce") == 3  # none was paid for twice
 
 
-def nonce(deployed, node):
+def nonce(deployed, node, after="pending"):
     """The account's next one, after what is sent and not yet mined: anvil answers before it mines."""
-    (answer,) = deployed.rpc().ask([("eth_getTransactionCount", [node.account.address, "pending"])])
+    (answer,) = deployed.rpc().ask([("eth_getTransactionCount", [node.account.address, after])])
     return answer
 
 
@@ -278,6 +280,21 @@ def test_a_nonce_taken_by_another_machine_is_tried_again(node, deployed):
     node.writer.register_peer("peer", SimpleNamespace(store=store, replaces=None))
     assert stored == [0, 1, 2]
     wait_until(lambda: deployed.read("getEoa(string[])", ["peer"]) == (node.account.address.lower(),))  # it is mined
+
+
+def test_a_transaction_that_is_refused_after_it_was_mined_is_not_signed_again(node, deployed, monkeypatch):
+    """As by an RPC that sends it to several nodes, and answers what the slowest of them says."""
+    broadcast = Rpc.broadcast
+
+    def broadcast_twice(self, raw):
+        broadcast(self, raw)
+        wait_until(lambda: deployed.rpc().quantity(nonce(deployed, node, "latest"), "nonce") > 0)
+        raise NonceRace("nonce too low")
+
+    monkeypatch.setattr(Rpc, "broadcast", broadcast_twice)
+    stored = []
+    hash_ = node.writer.register_peer("peer", SimpleNamespace(store=stored.append, replaces=None))
+    assert [transaction.hash for transaction in stored] == [hash_]
 
 
 def open_turn(account):
