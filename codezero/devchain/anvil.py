@@ -106,13 +106,16 @@ def recover(folder: ChainFolder) -> str | None:
 
 
 def keep_copy(folder: ChainFolder) -> None:
-    """Copies the state file if it is whole and newer than the copy. If that fails, the next call tries again."""
+    """Copies the state file if it is whole and of another time than the copy, which gets the time of what it was made
+    from. If that fails, the next call tries again."""
     state, previous = state_path(folder), previous_path(folder)
     temporary = previous.with_suffix(".tmp")
     with contextlib.suppress(OSError):
-        if previous.exists() and previous.stat().st_mtime_ns >= state.stat().st_mtime_ns:
+        written_ns = state.stat().st_mtime_ns
+        if previous.exists() and previous.stat().st_mtime_ns == written_ns:
             return
         shutil.copyfile(state, temporary)  # copied before the check, since anvil may begin to write at any moment
+        os.utime(temporary, ns=(written_ns, written_ns))
         if stored(temporary, dict) is not None:
             os.replace(temporary, previous)
 

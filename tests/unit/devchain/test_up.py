@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -350,3 +351,7 @@ def test_only_a_whole_state_replaces_the_copy(chain):
     state.write_text(WHOLE)
     anvil.keep_copy(chain)
     assert previous.read_text() == WHOLE
+    state.write_text('{"block": 3}')
+    os.utime(state, (1.0, 1.0))  # the clock was set back
+    anvil.keep_copy(chain)
+    assert previous.read_text() == '{"block": 3}'
