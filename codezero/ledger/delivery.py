@@ -78,7 +78,7 @@ def next_step(standing: Standing, sent: Sequence[Transaction], now_s: float) -> 
         return Step.SEND
     if 0 <= since_sent_s < RESEND_AFTER_S:  # below 0: the clock was set back
         return Step.WAIT
-    return Step.RESEND if since_signed_s < REPLACE_AFTER_S else Step.REPLACE
+    return Step.RESEND if abs(since_signed_s) < REPLACE_AFTER_S else Step.REPLACE
 
 
 def backoff_s(tries: int, most_s: float = MAX_BACKOFF_S, first_s: float = 5.0) -> float:

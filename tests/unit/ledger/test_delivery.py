@@ -62,6 +62,7 @@ def standing(recorded=False, receipts=(), nonce=3, owner=OURS):
         (standing(), [transaction(signed_s=601, sent_s=61)], Step.REPLACE),
         (standing(), [transaction(signed_s=601, sent_s=10)], Step.WAIT),
         (standing(), [transaction(signed_s=-99, sent_s=-99)], Step.RESEND),  # the clock was set back
+        (standing(), [transaction(signed_s=-601, sent_s=61)], Step.REPLACE),  # by ten minutes
         (standing(nonce=4), [transaction(nonce=3)], Step.SEND),  # another one was mined with its nonce
         (standing(nonce=4, receipts=[("0xaa", False)]), [transaction(signed_s=1)], Step.WAIT),  # failed just now
         (standing(nonce=4, receipts=[("0xaa", False)]), [transaction(signed_s=11)], Step.SEND),
