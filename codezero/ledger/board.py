@@ -13,7 +13,7 @@ from codezero.ledger.leaderboard import Leaderboard, LeaderboardRow, best_first,
 from codezero.ledger.location import LEDGER, OUTBOX, LedgerLocation, read_location
 from codezero.ledger.reading import newest_scope
 from codezero.ledger.tally import TALLY, Tally
-from codezero.runtime.database import reading
+from codezero.runtime.database import is_missing, reading
 
 MOST = 100
 """The default number of rows of a leaderboard."""
@@ -54,7 +54,7 @@ def _of_files(paths: Sequence[Path], peer_id: str, most: int, problems: list[str
     found: list[LeaderboardRow] = []
     for path in dict.fromkeys(path.resolve() for path in paths):
         try:
-            if not path.exists():
+            if is_missing(path):
                 raise LedgerError(f"there is no ledger at {path}: no node has used it yet")
             found += read_leaderboard(path)
             read.append(path)

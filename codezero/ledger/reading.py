@@ -17,7 +17,7 @@ from codezero.ledger.items import OPEN, SUBMISSIONS, ItemState, Kind, LedgerItem
 from codezero.ledger.location import LEDGER, OUTBOX, LedgerLocation, read_location
 from codezero.ledger.outbox import MILLIONTHS, TROUBLE, TROUBLE_SEEN, TROUBLE_SINCE
 from codezero.ledger.view import LedgerView, PendingItem, SubmissionView, Trouble
-from codezero.runtime.database import reading
+from codezero.runtime.database import is_missing, reading
 
 T = TypeVar("T")
 
@@ -53,13 +53,13 @@ def read_view(folder: Path) -> LedgerView:
     found = _tried(lambda: read_location(folder), problems)
     ledger = Path(found.path) if found and found.path else folder / LEDGER
     outbox = folder / OUTBOX
-    kind = found.kind if found else "chain" if outbox.exists() else "local" if ledger.exists() else ""
+    kind = found.kind if found else "chain" if not is_missing(outbox) else "local" if not is_missing(ledger) else ""
     view = LedgerView(kind=kind, peer_id=found.peer_id if found else "", path=str(ledger))
-    if not ledger.exists():
+    if is_missing(ledger):
         problems.append(f"there is no ledger at {ledger}: no node has run with this state folder yet, or it was moved")
     else:
         view = _tried(lambda: _with_rounds(view, ledger), problems) or view
-    if kind != "local" and outbox.exists():
+    if kind != "local" and not is_missing(outbox):
         view = _tried(lambda: _with_outbox(view, outbox, found, problems), problems) or view
     return replace(view, problems=tuple(problems))
 

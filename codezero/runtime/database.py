@@ -13,6 +13,16 @@ BUSY_S = 1.0
 """Longest wait for a database that is being created or recovered, in seconds."""
 
 
+def is_missing(path: Path) -> bool:
+    """Returns True if there is no such file. False also if that cannot be found out, for want of rights or as its disk
+    is gone; `reading` then says that it cannot be read."""
+    try:
+        path.stat()
+    except OSError as error:
+        return isinstance(error, FileNotFoundError | NotADirectoryError)
+    return False
+
+
 @contextmanager
 def reading(path: Path, what: str) -> Iterator[sqlite3.Connection]:
     """Yields a read-only connection. Raises LedgerError, which calls the file `what`, if it is missing, damaged or

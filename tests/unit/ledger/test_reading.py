@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from codezero.ledger.board import read_swarm_board
 from codezero.ledger.faults import RpcTimeout
 from codezero.ledger.items import LedgerScope
 from codezero.ledger.local import LocalLedger
@@ -242,6 +243,14 @@ def test_an_empty_folder_has_no_ledger(tmp_path):
         "moved",
     )
     assert list(tmp_path.iterdir()) == []  # nothing was made by looking
+
+
+def test_a_ledger_that_cannot_be_looked_up_is_a_line_of_text(tmp_path):
+    """For want of rights, or on a disk that is gone; here, also for root, by a name that is too long."""
+    write_location(tmp_path, LedgerLocation(kind="local", peer_id="me", path=f"{tmp_path}/{'x' * 256}"))
+    (problem,) = read_view(tmp_path).problems
+    assert problem.startswith("cannot read the ledger ")
+    assert read_swarm_board([tmp_path]).problem == problem
 
 
 @pytest.mark.parametrize("name", ["ledger.sqlite", "outbox.sqlite", "ledger.json"])
