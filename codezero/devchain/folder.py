@@ -44,9 +44,10 @@ class ChainFolder:
     def owner(self) -> LocalAccount:
         """Returns the account with money, made at the first call. Raises ChainError: no access to its key."""
         path = self.path / "accounts.json"
-        made = {"private_keys": ["0x" + secrets.token_hex(32)]}
         try:
-            write_new(path, json.dumps(made, indent=1).encode() + b"\n")
+            if not path.exists():
+                made = {"private_keys": ["0x" + secrets.token_hex(32)]}
+                write_new(path, json.dumps(made, indent=1).encode() + b"\n")
         except FileExistsError:
             pass
         except IdentityError as error:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import resource
 import stat
 
 import pytest
@@ -52,6 +53,16 @@ def test_a_coordinator_that_the_chain_does_not_have_is_deployed_again(home, caps
     assert (code, "coordinator deployed at" in output) == (0, True)
     client, contract = coordinator.open_coordinator(home, None)
     assert client.read(contract, "stageCount()") == 3
+
+
+def test_the_owner_s_key_is_read_also_where_nothing_can_be_written(home):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        owner = folder.find(home).owner()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert owner.address == ACCOUNTS[4].address
 
 
 def test_bootnodes_are_added_once_listed_and_cleared(home, capsys):
