@@ -50,11 +50,10 @@ class Submitter:
         self._changed = threading.Condition()
         self._stop_by_s = 0.0  # monotonic
         self._view_note = f"view of {outbox.scope.contract} on chain {outbox.scope.chain_id}"
-        self.round_id, self._stored_at_s = self._recalled()
+        self.round_id, self._seen_at_s = self._recalled()
         """`round_id` is the chain's round at the last poll, of this run or an earlier one; None if there was none."""
         self.view: ChainView | None = None
         """The result of the last poll; None if none has succeeded in this run."""
-        self._seen_at_s = 0.0  # monotonic, of the last view
         self._fatal: PeerTaken | None = None
         self._trouble = ""
         self._failures = 0  # polls in a row that ended in an RpcFault
@@ -76,7 +75,7 @@ class Submitter:
             if is_first:  # the lower of two rounds: a wrong high one would be kept, and no right one could follow it
                 rounds = [self._chain.view(self._peer_id, self._writer.address).round_id for _ in range(2)]
                 self.round_id = min(rounds, key=lambda found: (found.number, found.stage))
-                self._stored_at_s = time.time()
+                self._seen_at_s = time.time()
             try:
                 self._poll()
             except PeerTaken:  # one answer may be another request's
@@ -208,7 +207,7 @@ class Submitter:
             self._paused_until_s = 0.0
         with self._changed:
             is_new = self.view is None or view.round_id != self.round_id
-            self.view, self._seen_at_s, self.round_id = view, time.monotonic(), view.round_id
+            self.view, self._seen_at_s, self.round_id = view, time.time(), view.round_id
             self._changed.notify_all()
         if is_new:
             self._outbox.remember(self._view_note, json.dumps([view.round_id.number, view.round_id.stage, time.time()]))
@@ -264,11 +263,9 @@ class Submitter:
             logger.warning("%s", text)
 
     def _since_view_s(self) -> float:
-        """Returns the seconds since the chain was seen at its last round, at least; infinity if the clock was set back
-        meanwhile."""
-        if self.view is not None:
-            return time.monotonic() - self._seen_at_s
-        elapsed_s = time.time() - self._stored_at_s
+        """Returns the seconds since the chain was seen at its last round, also those for which the machine slept, which
+        a monotonic clock leaves out; infinity if the clock was set back meanwhile."""
+        elapsed_s = time.time() - self._seen_at_s
         return elapsed_s if elapsed_s >= 0 else math.inf
 
     def _recalled(self) -> tuple[RoundId | None, float]:

@@ -317,13 +317,16 @@ def test_a_wrong_round_after_two_right_ones_is_not_kept(path, chain, says):
         assert (submitter.round_id, submitter.trouble) == (RoundId(number=5), "")
 
 
-def test_rounds_of_a_long_absence_are_believed(path, chain, monkeypatch):
+@pytest.mark.parametrize("sleeps", [False, True], ids=["stopped", "machine asleep"])
+def test_rounds_of_a_long_absence_are_believed(path, chain, monkeypatch, sleeps):
     with running(path, chain):
         pass
-    chain.round = 5_000_000
-    later_s = time.time() + 10 * 24 * 3600
-    monkeypatch.setattr(time, "time", lambda: later_s)
     with running(path, chain, start=False) as submitter:
+        if sleeps:  # its monotonic clock stands still meanwhile
+            submitter._poll()
+        chain.round = 5_000_000
+        later_s = time.time() + 10 * 24 * 3600
+        monkeypatch.setattr(time, "time", lambda: later_s)
         submitter._poll()
         assert submitter.round_id == RoundId(number=5_000_000)
 
