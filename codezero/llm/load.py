@@ -8,9 +8,28 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from huggingface_hub.errors import StrictDataclassError
+from jinja2 import TemplateError
+from safetensors import SafetensorError
 
 from codezero.errors import ModelError, first_line
 from codezero.llm import onednn
+
+FAULTS = (
+    *(
+        ArithmeticError,
+        AssertionError,
+        AttributeError,
+        ImportError,
+        LookupError,
+        OSError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+    ),
+    *(SafetensorError, StrictDataclassError, TemplateError),
+)
+"""What transformers raises for the files of a model that are damaged, of another kind, or written to do harm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,14 +54,21 @@ class LoadedModel:
         such as Qwen3, whose template has that switch, answer without thinking.
 
         The chat template is rendered as text around the messages; special tokens inside messages are encoded as plain
-        text, so that a question or a solution cannot end its own turn. Raises ModelError: the template leaves out a
-        message.
+        text, so that a question or a solution cannot end its own turn. Raises ModelError: the template refuses or
+        leaves out a message.
         """
         template = self.tokenizer.apply_chat_template
         marks = [f"\x00{i}\x00" for i in range(len(messages))]
         framed = [{**message, "content": mark} for message, mark in zip(messages, marks, strict=True)]
         options = {} if thinking else {"enable_thinking": False}
-        rest: str = template(framed, add_generation_prompt=True, tokenize=False, **options)
+        try:
+            rest: str = template(framed, add_generation_prompt=True, tokenize=False, **options)
+        except FAULTS as error:
+            roles = ", ".join(message["role"] for message in messages)
+            raise ModelError(
+                f"the chat template of {self.name} does not take a chat of {roles}: {first_line(error)}: use another "
+                "model"
+            ) from error
         ids: list[int] = []
         for message, mark in zip(messages, marks, strict=True):
             before, found, rest = rest.partition(mark)
@@ -66,13 +92,14 @@ def load_model(name: str, folder: Path, device: torch.device, dtype: torch.dtype
 
     Raises ModelError: the folder is damaged, is not a causal language model, or its tokenizer has no chat template.
     """
-    from safetensors import SafetensorError
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     try:
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, use_safetensors=True)
-        tokenizer = AutoTokenizer.from_pretrained(folder)
-    except (OSError, ValueError, KeyError, RuntimeError, TypeError, SafetensorError) as error:
+        # Unless it is told not to, transformers asks on the terminal whether to run code that a repository names.
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, use_safetensors=True, trust_remote_code=False)
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        context_length = int(model.config.max_position_embeddings)
+    except FAULTS as error:
         raise ModelError(
             f"cannot load {name} from {folder}: {first_line(error)} (is it a causal language model in "
             "safetensors format?)"
@@ -87,7 +114,7 @@ def load_model(name: str, folder: Path, device: torch.device, dtype: torch.dtype
         model=model,
         tokenizer=tokenizer,
         end_ids=_end_ids(model, tokenizer),
-        context_length=int(model.config.max_position_embeddings),
+        context_length=context_length,
     )
 
 

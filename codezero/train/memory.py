@@ -16,10 +16,11 @@ from torch import nn
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from codezero.config import Moments, RolloutEngine, TrainConfig, TrainMethod
-from codezero.errors import ModelError
+from codezero.errors import ModelError, first_line
 from codezero.llm import onednn
 from codezero.llm.llama_library import CACHE_STEP
 from codezero.llm.llama_sampler import MAX_ROWS
+from codezero.llm.load import FAULTS
 from codezero.llm.logprobs import OUTER_ROWS, head_chunk
 from codezero.llm.recompute import gated_mlps
 from codezero.runtime.amounts import GIB, gib
@@ -183,14 +184,13 @@ def read_shape(folder: str | Path) -> ModelShape:
     Raises ModelError: there is no usable config.
     """
     try:
-        config = AutoConfig.from_pretrained(folder, local_files_only=True)
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         with torch.device("meta"):
-            model = AutoModelForCausalLM.from_config(config)
-    except (OSError, ValueError) as error:
+            return shape_of(AutoModelForCausalLM.from_config(config, trust_remote_code=False))
+    except FAULTS as error:
         raise ModelError(
-            f"{folder} holds no causal language model: {error}; give an -Instruct model as model.name"
+            f"{folder} holds no causal language model: {first_line(error)}; give an -Instruct model as model.name"
         ) from error
-    return shape_of(model)
 
 
 def shape_of(model: nn.Module) -> ModelShape:

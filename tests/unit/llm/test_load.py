@@ -2,6 +2,7 @@ import json
 
 import pytest
 import torch
+from transformers import BloomConfig, BloomForCausalLM
 
 from codezero.errors import ModelError
 from codezero.llm.load import load_model
@@ -54,6 +55,41 @@ def test_model_that_is_not_a_causal_lm_is_refused(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({**config, "model_type": "vit", "architectures": ["ViTModel"]}))
     with pytest.raises(ModelError, match="is it a causal language model"):
         load(tmp_path)
+
+
+def test_code_that_a_repository_names_is_neither_run_nor_asked_about(tmp_path, monkeypatch):
+    monkeypatch.setattr("builtins.input", lambda _: pytest.fail("a question on the terminal"))
+    save_tiny(tmp_path)
+    path = tmp_path / "config.json"
+    theirs = {
+        "model_type": "their_own",
+        "auto_map": {"AutoConfig": "code.Config", "AutoModelForCausalLM": "code.Model"},
+    }
+    path.write_text(json.dumps({**json.loads(path.read_text()), **theirs}))
+    (tmp_path / "code.py").write_text("raise SystemExit('their code runs')")
+    with pytest.raises(ModelError, match=r"cannot load tiny from .*custom code"):
+        load(tmp_path)
+
+
+def test_a_model_without_a_longest_context_is_refused(tmp_path):
+    config = BloomConfig(vocab_size=259, hidden_size=16, n_layer=1, n_head=2)
+    BloomForCausalLM(config).save_pretrained(tmp_path)
+    tiny_tokenizer().save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match=r"cannot load tiny from .*max_position_embeddings"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "template", ["{{ raise_exception('System role not supported') }}", "{{ 1 + 'a' }}", "{{ 1 / 0 }}"]
+)
+def test_a_chat_that_the_template_refuses_is_a_model_error(tmp_path, template):
+    save_tiny(tmp_path)
+    loaded = load(tmp_path)
+    loaded.tokenizer.chat_template = template
+    with pytest.raises(
+        ModelError, match=r"the chat template of tiny does not take a chat of system, user: .*: use another"
+    ):
+        loaded.encode_chat([{"role": "system", "content": "be brief"}, {"role": "user", "content": "hi"}])
 
 
 def test_damaged_weights_are_refused(tmp_path):

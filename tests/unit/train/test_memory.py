@@ -1,3 +1,5 @@
+import json
+
 import pytest
 import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM
@@ -63,6 +65,27 @@ def test_the_default_models_shape_is_that_of_its_architecture():
 
 def test_folder_without_a_model_is_a_model_error(tmp_path):
     with pytest.raises(ModelError, match=r"give an -Instruct model as model\.name"):
+        read_shape(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"num_attention_heads": 0},
+        {"hidden_size": "x"},
+        {"vocab_size": -1},
+        {"hidden_act": "none such"},
+        {"rope_scaling": {"rope_type": "none such"}},
+        {"dtype": "none such"},
+        {"model_type": "their_own", "auto_map": {"AutoConfig": "code.Config", "AutoModelForCausalLM": "code.Model"}},
+    ],
+)
+def test_a_config_of_a_stranger_is_a_model_error_and_its_code_is_not_asked_about(tmp_path, monkeypatch, changes):
+    monkeypatch.setattr("builtins.input", lambda _: pytest.fail("a question on the terminal"))
+    save_tiny(tmp_path)
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    with pytest.raises(ModelError, match=r"holds no causal language model: .*; give an -Instruct model as model\.name"):
         read_shape(tmp_path)
 
 
