@@ -13,6 +13,7 @@
 # torch requirement of your own, CPU_ONLY=1 uses no GPU, and CODEZERO_VENV names a virtual environment in which codezero is
 # installed already: nothing is set up then.
 set -euo pipefail
+unset CDPATH # with it cd may go elsewhere, and prints where
 script=${BASH_SOURCE[0]}
 while [ -L "$script" ]; do # macOS has no readlink -f before 12.3
   target=$(readlink "$script")
@@ -20,13 +21,15 @@ while [ -L "$script" ]; do # macOS has no readlink -f before 12.3
 done
 here=$(cd "$(dirname "$script")" && pwd)
 if [ "$PWD" != "$here" ]; then
-  # A file that is named from the folder of the call, as for --join, stays that file.
+  # A swarm file that is named from the folder of the call stays that file.
+  before=
   for argument in "$@"; do
     shift
-    case "$argument" in --*=* | swarm=*.yaml | swarm=*.yml) name=${argument%%=*}= ;; *) name= ;; esac
+    case "$argument" in --j*=* | swarm=*.yaml | swarm=*.yml) name=${argument%%=*}= ;; *) name= ;; esac
     file=${argument#"$name"}
-    if [ -f "$file" ] && [ "${file#/}" = "$file" ]; then argument=$name$PWD/$file; fi
-    set -- "$@" "$argument"
+    case "$before $name" in --j* | *=) if [ -f "$file" ] && [ "${file#/}" = "$file" ]; then file=$PWD/$file; fi ;; esac
+    set -- "$@" "$name$file"
+    before=$argument
   done
   if [ -f "${CODEZERO_JOIN:-}" ] && [ "${CODEZERO_JOIN#/}" = "$CODEZERO_JOIN" ]; then CODEZERO_JOIN=$PWD/$CODEZERO_JOIN; fi
   cd "$here"

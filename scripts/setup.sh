@@ -101,7 +101,7 @@ lock_set_up() {
   local other
   until ln -s $$ .setting-up 2>/dev/null; do
     other=$(readlink .setting-up) || fail "cannot write in $PWD: give yourself the right to, or free disk"
-    if kill -0 "$other" 2>/dev/null; then
+    if [ "$other" != $$ ] && kill -0 "$other" 2>/dev/null; then # in a new container it may be this process's own id
       fail "process $other is setting up .venv: wait for it and start again, or remove .setting-up if it is another program"
     fi
     rm -f .setting-up

@@ -263,6 +263,23 @@ def test_a_swarm_file_is_that_of_the_folder_it_is_named_from(checkout, tmp_path,
     assert f"starts run --stop-with-parent swarm={folder}/friends.yaml" in shown
 
 
+def test_files_named_like_the_value_of_an_option_are_not_taken_for_it(checkout, tmp_path):
+    for name in ("3", "--local", "seed=5"):
+        (tmp_path / name).touch()
+    code, shown = without_terminal(checkout, "--local", "seed=5", "--rounds", "3", folder=tmp_path)
+    assert code == 0
+    assert "preset=local seed=5 rounds=3 rounds=3\n" in shown
+
+
+def test_the_script_starts_where_cd_prints_where_it_goes(checkout):
+    started = ["bash", f"{checkout.folder.name}/run_rl_swarm.sh", "--local"]
+    environment = {**checkout.environment, "NODE": "ends", "CDPATH": f".:{checkout.folder.parent}"}
+    done = subprocess.run(
+        started, cwd=checkout.folder.parent, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_script_may_be_started_by_a_link_elsewhere(checkout, tmp_path):
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "relative").symlink_to(f"../{checkout.folder.relative_to(tmp_path)}/run_rl_swarm.sh")

@@ -129,6 +129,13 @@ def test_of_two_starts_one_sets_up_and_what_a_killed_one_left_holds_nobody(tmp_p
     assert not (folder / ".setting-up").is_symlink()
 
 
+def test_a_set_up_that_was_killed_under_this_process_s_own_id_as_in_containers_holds_nobody(tmp_path):
+    folder = folder_with(tmp_path, NO_CODEZERO)
+    shell = f"ln -s $$ .setting-up; {SET_UP}"
+    ended = subprocess.run(["bash", "-c", shell], cwd=folder, capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout) == (0, "done\n")
+
+
 def test_a_full_disk_or_a_folder_of_others_is_told_before_anything_is_installed(tmp_path):
     folder = folder_with(tmp_path, NO_CODEZERO)
     shell = f"ln() {{ return 1; }}; {SET_UP}"
