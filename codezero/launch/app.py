@@ -155,7 +155,7 @@ class SignInApp:
                 continue
             self._console.line(f"sign-in: the app ended and is started again; see the end of {self.place.log}")
             pause_s, started_s = min(2 * pause_s, 60.0), time.monotonic()
-            with suppress(OSError):
+            with suppress(OSError, LedgerError):  # such as a log that cannot be written now
                 self._start()
 
     def _is_taken_over(self) -> bool:

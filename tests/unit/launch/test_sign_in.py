@@ -304,6 +304,18 @@ def test_an_app_that_ends_is_started_again(login):
     assert not is_alive(login.pid())
 
 
+def test_an_app_that_ends_while_its_log_cannot_be_written_is_started_again_later(login):
+    logs = login.folder.parent / "logs"
+    shown = Seen()
+    with sign_in_app(login, shown) as app:
+        logs.rename(login.folder.parent / "aside")
+        logs.write_text("a file in the folder's place")
+        os.kill(login.pid(), 9)
+        shown.wait_for("sign-in: the app ended and is started again")
+        logs.unlink()
+        wait_until(lambda: app.health() is not None)
+
+
 def test_what_the_app_prints_for_weeks_stays_within_bounds(login, monkeypatch):
     monkeypatch.setattr(rotation.cut, "__defaults__", (1000,))
     logs = login.folder.parent / "logs"
