@@ -73,13 +73,13 @@ def why_taken(listen: Multiaddr) -> str | None:
         return None
     family = socket.AF_INET6 if listen.ip.version == 6 else socket.AF_INET
     kind = socket.SOCK_DGRAM if listen.transport == "udp" else socket.SOCK_STREAM
-    with socket.socket(family, kind) as probe:
-        if kind is socket.SOCK_STREAM:  # connections that have just ended are no obstacle
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
+    try:
+        with socket.socket(family, kind) as probe:  # which fails where there is no IPv6
+            if kind is socket.SOCK_STREAM:  # connections that have just ended are no obstacle
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind((listen.host, listen.port))
-        except OSError as error:
-            return f"cannot listen on {listen.transport} port {listen.port} of {listen.host} ({error.strerror})"
+    except OSError as error:
+        return f"cannot listen on {listen.transport} port {listen.port} of {listen.host} ({error.strerror})"
     return None
 
 

@@ -1,5 +1,6 @@
 """The launcher of a swarm as a process of its own, with small programs in the place of bootnode and nodes."""
 
+import errno
 import os
 import signal
 import socket
@@ -560,6 +561,15 @@ def test_a_swarm_keeps_its_port_and_takes_another_when_it_is_taken(taken_port):
     )
     with pytest.raises(NetworkError, match=f"cannot listen on tcp port {taken_port} of 0.0.0.0"):
         hosting.choose_port(taken_port, listen, None, console)
+
+
+def test_a_machine_without_ipv6_is_told_in_one_line(monkeypatch):
+    def no_socket(*_):
+        raise OSError(errno.EAFNOSUPPORT, os.strerror(errno.EAFNOSUPPORT))
+
+    monkeypatch.setattr(hosting.socket, "socket", no_socket)
+    with pytest.raises(NetworkError, match=r"cannot listen on tcp port 4001 of :: \(Address family not supported by"):
+        hosting.choose_port(4001, Multiaddr.parse("/ip6/::/tcp/0"), None, Lines())
 
 
 def test_a_swarm_that_listens_everywhere_is_reached_at_the_machines_addresses(monkeypatch):
