@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -210,7 +211,7 @@ def _for_app(config: NodeConfig) -> dict[str, str]:
 
 def _port(environment: Mapping[str, str]) -> int:
     text = environment.get(PORT_ENV, "") or "3000"
-    if not text.isdigit() or not 0 < int(text) < 65536:
+    if not re.fullmatch("[0-9]{1,5}", text) or not 0 < int(text) < 65536:
         raise ConfigError(f"{PORT_ENV}={text} is not a port: use 1 to 65535, such as 3000")
     return int(text)
 

@@ -411,6 +411,13 @@ def test_an_edited_configuration_is_used_and_told_until_it_is_reset(checkout):
     assert "\nseed: 0\n" in without_terminal(checkout, "--local", "--show-config")[1]
 
 
+@pytest.mark.parametrize("port", ["²", "9" * 5000, "0"])
+def test_a_port_in_the_environment_that_is_none_is_told_in_one_line(checkout, port):
+    code, shown = without_terminal(checkout, "--testnet", CODEZERO_SIGN_IN_PORT=port)
+    assert code == 1
+    assert f"error: CODEZERO_SIGN_IN_PORT={port} is not a port: use 1 to 65535, such as 3000\n" in shown
+
+
 def test_the_environment_answers_like_options(checkout):
     (checkout.folder / "friends.yaml").write_text(SWARM)
     answers = {"CODEZERO_JOIN": "friends.yaml", "MODEL_NAME": "org/model", "CPU_ONLY": "1"}
