@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import errno
 import inspect
 import math
 import os
@@ -49,12 +50,18 @@ def load_config(overrides: Sequence[str] = ()) -> NodeConfig:
     check_names(overrides)
     try:
         with initialize_config_dir(str(config_dir()), version_base="1.3", job_name="codezero"):
-            config = OmegaConf.to_object(compose("node", [_taken_literally(override) for override in overrides]))
+            composed = compose("node", [_taken_literally(override) for override in overrides])
+            for key in _keys_of(list):  # OmegaConf lets lists in lists pass
+                for one in OmegaConf.select(composed, key) or ():
+                    require(isinstance(one, str), key, f"[{one}]", "it is a list of texts: write it as [A,B]")
+            config = OmegaConf.to_object(composed)
     except (HydraException, OmegaConfBaseException) as error:
         raise ConfigError(_one_line(error)) from error
     except (yaml.YAMLError, OSError, UnicodeDecodeError) as error:
         raise ConfigError(_of_files(error)) from error
-    assert isinstance(config, NodeConfig)
+    if not isinstance(config, NodeConfig):
+        file = config_dir() / "node.yaml"
+        raise ConfigError(_of_files(OSError(errno.EINVAL, "it lacks `- schema` among its defaults", file)))
     for key, value in leaves(config).items():
         require(not isinstance(value, float) or math.isfinite(value), key, value, "use a finite number")
         if isinstance(value, str) and value.startswith("~") and key != "swarm.name":
@@ -90,7 +97,7 @@ def _with_swarm_file(overrides: Sequence[str]) -> list[str]:
             f"swarm={' swarm='.join(choices)}: give one swarm; single settings of it follow as swarm.key="
         )
     rest = [override for override in overrides if not override.startswith("swarm=")]
-    swarm = swarm_file.read(Path(files[0]).expanduser())
+    swarm = swarm_file.read(Path(files[0]))
     chosen = any(override.startswith(_CHOOSE_TASKS) for override in rest)
     tasks = [f"tasks={swarm.tasks.value}"] if swarm.tasks and not chosen else []
     return [*swarm_file.overrides(swarm), *tasks, *rest]
@@ -108,15 +115,15 @@ def _taken_literally(override: str) -> str:
         parsed = OverridesParser.create().parse_override(override)
     except HydraException:
         return f"{key}={swarm_file.quoted(value)}"
-    if (parsed.is_sweep_override() or isinstance(parsed.value(), int | float)) and key in _text_keys():
+    if (parsed.is_sweep_override() or isinstance(parsed.value(), int | float)) and key in _keys_of(str):
         return f"{key}={swarm_file.quoted(value)}"
     return override
 
 
 @cache
-def _text_keys() -> set[str]:
-    """Returns the keys of all settings that are texts."""
-    return {key for key, value in leaves(NodeConfig()).items() if value is None or isinstance(value, str)}
+def _keys_of(kind: type) -> set[str]:
+    """Returns the keys of all settings that are texts, which may be None, or those of all that are lists."""
+    return {key for key, value in leaves(NodeConfig()).items() if isinstance("" if value is None else value, kind)}
 
 
 def _one_line(error: Exception) -> str:

@@ -146,6 +146,7 @@ def quoted(text: str) -> str:
 def _values(path: Path) -> dict[str, Any]:
     """Returns the file's mapping, with every scalar as text. Raises ConfigError."""
     try:
+        path = path.expanduser()
         if not path.is_file():
             raise ConfigError("there is no such file; check the path")
         with path.open("rb") as file:
@@ -159,6 +160,8 @@ def _values(path: Path) -> dict[str, Any]:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         raise ConfigError(f"it is not YAML{f' at line {mark.line + 1}' if mark else ''}; ask for it again") from error
+    except RuntimeError as error:  # of `expanduser`
+        raise ConfigError("there is no such user; check the path") from error
     known = ["version", *(field.name for field in fields(SwarmFile))]
     if not isinstance(values, dict):
         raise ConfigError(f"it has no keys; it should have {', '.join(known)}")

@@ -219,7 +219,7 @@ def _given_token(environment: Mapping[str, str], variable: str) -> str:
 
 def _joins_with_account(swarm_file: str) -> bool:
     """Returns True if a swarm file asks for an account of the sign-in app. Raises ConfigError: it cannot be used."""
-    return swarm_file != "" and read(Path(swarm_file).expanduser()).ledger is LedgerKind.modal
+    return swarm_file != "" and read(Path(swarm_file)).ledger is LedgerKind.modal
 
 
 def _settings_of(way: Way, swarm_file: str, sign_in: SignIn | None) -> list[str]:

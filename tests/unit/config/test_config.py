@@ -150,6 +150,9 @@ def test_an_override_wins_over_a_preset():
         ("tracking.level=LOUD", r"tracking\.level=LOUD is not possible: use one of DEBUG"),
         ("rounds=-1", r"rounds=-1 is not possible"),
         ("rounds=[1]", r"rounds: Value '\[1\]' of type 'list'"),
+        ("swarm.bootnodes=[[/ip4]]", r"swarm\.bootnodes=\[\['/ip4'\]\] is not possible: it is a list of texts"),
+        ("tasks.modules=[[a]]", r"tasks\.modules=\[\['a'\]\] is not possible: it is a list of texts"),
+        ("swarm=~nobody-here/a.yaml", r"swarm file ~nobody-here/a\.yaml: there is no such user; check the path"),
     ],
 )
 def test_a_mistake_names_the_key_and_the_fix(override, message):
@@ -164,8 +167,9 @@ def test_a_mistake_names_the_key_and_the_fix(override, message):
         (b"defaults: [\n\tx", r"node\.yaml, line 2: .*: correct it, or CODEZERO_RESET_CONFIG=1"),
         (b"seed: 1\nseed: 2", r"node\.yaml, line 2: found duplicate key.*: correct it"),
         (b"\xff\xfe\xfa", "correct it, or CODEZERO_RESET_CONFIG=1 .* puts the shipped files back"),
+        (b"", r"node\.yaml: it lacks `- schema` among its defaults: correct it, or CODEZERO_RESET_CONFIG=1"),
     ],
-    ids=["no YAML", "a key twice", "no text"],
+    ids=["no YAML", "a key twice", "no text", "nothing"],
 )
 def test_a_settings_file_that_cannot_be_read_is_a_mistake_with_its_place(text, says, tmp_path, monkeypatch):
     shutil.copytree(CONFIGS, tmp_path / "configs")
