@@ -42,9 +42,9 @@ def load_config(overrides: Sequence[str] = ()) -> NodeConfig:
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
-    if not (config_dir() / "node.yaml").exists():
+    if not os.access(config_dir() / "node.yaml", os.R_OK):
         how = f"{checkout.START} puts the shipped files there; or unset {CONFIG_DIR_ENV}"
-        raise ConfigError(f"{config_dir()} holds no node.yaml: {how}")
+        raise ConfigError(f"{config_dir()} holds no node.yaml that can be read: {how}")
     _register_schema()
     overrides = _with_swarm_file(overrides)
     check_names(overrides)

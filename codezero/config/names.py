@@ -20,9 +20,13 @@ SUFFIXES = (".yaml", ".yml")
 
 
 def config_dir() -> Path:
-    """Returns the folder of the YAML files: CODEZERO_CONFIG_DIR, else the shipped one."""
+    """Returns the folder of the YAML files: CODEZERO_CONFIG_DIR, else the shipped one. Raises ConfigError: it is in the
+    home of nobody."""
     own = os.environ.get(CONFIG_DIR_ENV)
-    return Path(own).expanduser().absolute() if own else checkout.CONFIGS
+    try:
+        return Path(own).expanduser().absolute() if own else checkout.CONFIGS
+    except RuntimeError as error:
+        raise ConfigError(f"{CONFIG_DIR_ENV}={own} is not possible: there is no such user") from error
 
 
 def is_swarm_file(choice: str) -> bool:

@@ -20,6 +20,7 @@ from codezero.errors import ConfigError
 from codezero.launch.terminal import is_on
 from codezero.runtime.amounts import listed
 from codezero.runtime.console import Console
+from codezero.runtime.files import replace_file
 
 _NOTE = ".shipped"
 """The name of a file with the hashes of what releases have shipped: such a file is nobody's edit, and is renewed."""
@@ -73,9 +74,9 @@ def _report_or_restore(folder: Path, shipped: Mapping[str, bytes], resets: bool,
             console.line(f"  {name}: {differ[name]}")
     for name in [*missing, *(edited if resets else ())]:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(shipped[name])
+        replace_file(folder / name, shipped[name])  # half a file would count as the user's edit
     if folder != checkout.CONFIGS and os.access(folder, os.W_OK):
-        (folder / _NOTE).write_text("\n".join(sorted(_noted(folder) | set(map(_hash, shipped.values())))))
+        replace_file(folder / _NOTE, "\n".join(sorted(_noted(folder) | set(map(_hash, shipped.values())))))
 
 
 def _compared(folder: Path, shipped: Mapping[str, bytes]) -> tuple[dict[str, str], list[str]]:

@@ -1,6 +1,7 @@
 """Configuration files that somebody has edited."""
 
 import io
+import resource
 import shutil
 import subprocess
 
@@ -34,8 +35,34 @@ def test_a_new_folder_gets_what_is_shipped_and_is_read(own):
     assert load_config().seed == 9
 
 
+def test_what_a_full_disk_cut_short_is_no_edit_of_the_user(own, monkeypatch):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (400, before[1]))
+    try:
+        with pytest.raises(ConfigError, match=r"cannot update the configuration in .*: File too large"):
+            settled()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert settled() == ""
+    assert load_config().seed == 0
+
+
+def test_a_folder_in_the_home_of_nobody_is_told(monkeypatch):
+    monkeypatch.setenv("CODEZERO_CONFIG_DIR", "~nobody-here/configs")
+    with pytest.raises(ConfigError, match="CODEZERO_CONFIG_DIR=~nobody-here/configs is not possible: there is no such"):
+        load_config()
+
+
+def test_a_folder_that_cannot_be_looked_at_is_no_configuration(monkeypatch):
+    monkeypatch.setenv("CODEZERO_CONFIG_DIR", "/" + "a" * 300)  # as one that others may not enter
+    with pytest.raises(ConfigError, match=r"a holds no node\.yaml that can be read: "):
+        load_config()
+
+
 def test_an_empty_folder_is_no_configuration(own):
-    with pytest.raises(ConfigError, match=r"holds no node\.yaml: \./run_rl_swarm\.sh puts the shipped"):
+    with pytest.raises(
+        ConfigError, match=r"holds no node\.yaml that can be read: \./run_rl_swarm\.sh puts the shipped"
+    ):
         load_config()
 
 
@@ -120,5 +147,5 @@ def test_a_reset_that_means_nothing_is_refused(own):
 def test_a_folder_that_cannot_be_written_is_an_error_in_one_line(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("CODEZERO_CONFIG_DIR", str(tmp_path / "file"))
-    with pytest.raises(ConfigError, match="cannot update the configuration in"):
+    with pytest.raises(ConfigError, match=r"cannot update the configuration in"):
         settled()
