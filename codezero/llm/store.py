@@ -186,10 +186,15 @@ def _resolve(name: str) -> tuple[CatalogueModel | None, str | None]:
     model = catalogue.find(name)
     if model is not None:
         return model, model.name
-    path = Path(name).expanduser()
-    if path.is_dir():
+    try:
+        path = Path(name).expanduser()
+        is_folder, is_there = path.is_dir(), path.exists()
+    except (OSError, RuntimeError) as error:  # the latter of a home of nobody
+        why = getattr(error, "strerror", None) or error
+        raise ModelError(f"there is no model {name}, nor a folder that can be read: {why}") from error
+    if is_folder:
         return None, None
-    if path.exists():
+    if is_there:
         raise ModelError(f"model {name} is a file: give a folder with config.json, tokenizer and safetensors")
     if HUB_ID.fullmatch(name):
         return None, name.replace("/", "--")
@@ -200,7 +205,8 @@ def _resolve(name: str) -> tuple[CatalogueModel | None, str | None]:
 
 
 def _checked_local(folder: Path) -> Path:
-    names = {path.name for path in folder.iterdir()}
+    with told_as(ModelError, f"folder {folder} cannot be read", "give it the rights, or give another model"):
+        names = {path.name for path in folder.iterdir()}
     missing = [
         what
         for what, there in (

@@ -359,10 +359,22 @@ def test_a_hub_id_with_the_hub_switched_off_is_one_line(index, cache):
         ("nothing like it", "use one of Tiny-Coder, a hub id (org/name) or a folder"),
         ("/no/such/folder", "there is no model or folder /no/such/folder"),
         ("../..hidden/x", "there is no model or folder"),
+        ("a" * 300, "aaa, nor a folder that can be read: File name too long"),
+        ("~nobody-here/x", "there is no model ~nobody-here/x, nor a folder that can be read: "),
     ],
 )
 def test_an_unknown_name_says_what_there_is(tiny, cache, name, words):
     assert words in error_of(prepare, name, cache)
+
+
+def test_a_folder_that_others_may_not_read_is_told(tmp_path, cache, monkeypatch):
+    def refused(_):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", refused)
+    assert f"folder {tmp_path} cannot be read: Permission denied; give it the rights" in error_of(
+        prepare, str(tmp_path), cache
+    )
 
 
 def test_the_weight_file_itself_is_kept_where_prepare_finds_it(tiny, tiny_gguf, cache, monkeypatch):
