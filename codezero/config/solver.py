@@ -54,7 +54,7 @@ class ModelConfig:
 
     def __post_init__(self) -> None:
         require(self.name.strip() != "", "model.name", self.name, "give a catalogue name, a hub id or a folder")
-        require(self.threads >= 0, "model.threads", self.threads, "use 0 for one per core")
+        require(0 <= self.threads <= 1024, "model.threads", self.threads, "use 0 for one per core, at most 1024")
 
 
 @dataclass

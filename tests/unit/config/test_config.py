@@ -149,6 +149,10 @@ def test_an_override_wins_over_a_preset():
         ("tasks.builtin.min_difficulty=6", r"levels run from 1 to 5"),
         ("tracking.level=LOUD", r"tracking\.level=LOUD is not possible: use one of DEBUG"),
         ("rounds=-1", r"rounds=-1 is not possible"),
+        (
+            "model.threads=9999999999",
+            r"model\.threads=9999999999 is not possible: use 0 for one per core, at most 1024",
+        ),
         ("rounds=[1]", r"rounds: Value '\[1\]' of type 'list'"),
         ("swarm.bootnodes=[[/ip4]]", r"swarm\.bootnodes=\[\['/ip4'\]\] is not possible: it is a list of texts"),
         ("tasks.modules=[[a]]", r"tasks\.modules=\[\['a'\]\] is not possible: it is a list of texts"),
