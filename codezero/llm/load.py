@@ -16,18 +16,18 @@ from codezero.errors import ModelError, first_line
 from codezero.llm import onednn
 
 FAULTS = (
-    *(
-        ArithmeticError,
-        AssertionError,
-        AttributeError,
-        ImportError,
-        LookupError,
-        OSError,
-        RuntimeError,
-        TypeError,
-        ValueError,
-    ),
-    *(SafetensorError, StrictDataclassError, TemplateError),
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    ImportError,
+    LookupError,
+    OSError,
+    RuntimeError,
+    SafetensorError,
+    StrictDataclassError,
+    TemplateError,
+    TypeError,
+    ValueError,
 )
 """What transformers raises for the files of a model that are damaged, of another kind, or written to do harm."""
 
