@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from codezero.cli.options import Commands, add_command, add_folders, duration, path, runs_in
 from codezero.errors import ConfigError, StateError
+from codezero.runtime.amounts import counted
 from codezero.runtime.console import Console, json_line
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def _folders(given: Sequence[Path]) -> list[Path]:
 def lines(board: Leaderboard, now_s: float) -> Iterator[str]:
     """Yields the leaderboard's lines for people; peer ids in them are untrusted text."""
     if board.kind:
-        yield f"{board.where}: {board.num_peers} peer{'s' * (board.num_peers != 1)}{_as_of(board, now_s)}"
+        yield f"{board.where}: {counted(board.num_peers, 'peer')}{_as_of(board, now_s)}"
     for rank, place in enumerate(board.places, 1):
         yield _line(board.kind, rank, place, " <- this node" if place == board.own else "")
     if board.num_peers > len(board.places):
@@ -106,6 +107,6 @@ def _line(kind: str, rank: int, place: LeaderboardRow, mark: str) -> str:
     of = "reward" if kind == "chain" else "round"
     last = "" if place.last_round is None else f", last in round {place.last_round}"
     return (
-        f"{rank:>4}. {place.reward:+.2f} in {place.rounds} {of}{'s' * (place.rounds != 1)}, "
-        f"{place.wins} vote{'s' * (place.wins != 1)}{last}: {place.peer_id} ({animal_name(place.peer_id)}){mark}"
+        f"{rank:>4}. {place.reward:+.2f} in {counted(place.rounds, of)}, "
+        f"{counted(place.wins, 'vote')}{last}: {place.peer_id} ({animal_name(place.peer_id)}){mark}"
     )

@@ -7,6 +7,7 @@ import sys
 from functools import partial
 
 from codezero.cli.options import INTERRUPTED, Commands, add_command, heavy_imports
+from codezero.runtime.amounts import counted
 from codezero.runtime.console import Console
 
 _EXAMPLES = """\
@@ -52,6 +53,6 @@ def _score(options: argparse.Namespace) -> int:
         print(f"stopped: lines scored so far are in {options.out}; the same command continues", file=sys.stderr)
         return INTERRUPTED
     num_scored, num_failed = found
-    scored, failed = f"solution{'s' * (num_scored != 1)}", f"line{'s' * (num_failed != 1)}"
-    print(f"{num_scored} {scored} scored, {num_failed} {failed} without a reward; see {options.out}", file=sys.stderr)
+    scored, failed = counted(num_scored, "solution"), counted(num_failed, "line")
+    print(f"{scored} scored, {failed} without a reward; see {options.out}", file=sys.stderr)
     return 1 if num_failed else 0

@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any
 
 from codezero.errors import CodezeroError
+from codezero.runtime.amounts import counted
 from codezero.runtime.console import printable
 
 
@@ -89,7 +90,7 @@ def summary(findings: Sequence[Finding]) -> str:
     for severity, word in ((Severity.ERROR, "error"), (Severity.WARNING, "warning")):
         names = [finding.name for finding in findings if finding.severity is severity]
         if names:
-            parts.append(f"{len(names)} {word}{'s' * (len(names) != 1)} ({printable(', '.join(dict.fromkeys(names)))})")
+            parts.append(f"{counted(len(names), word)} ({printable(', '.join(dict.fromkeys(names)))})")
     return " and ".join(parts) or "nothing is wrong"
 
 

@@ -19,7 +19,7 @@ from codezero.errors import ModelError
 from codezero.llm import catalogue, store
 from codezero.llm.store import ModelState
 from codezero.runtime import limits
-from codezero.runtime.amounts import GIB
+from codezero.runtime.amounts import GIB, counted
 
 LOW_BYTES = 2 * GIB
 """Free disk space in bytes below which logs, checkpoints and downloads are soon cut off."""
@@ -36,8 +36,8 @@ def check_processor(case: ExaminedNode) -> Iterator[Finding]:
     cores = psutil.cpu_count(logical=False) or os.cpu_count() or 1
     name, features = _cpu_info(Path("/proc/cpuinfo"))
     has = f" ({', '.join(features)})" if features else ""
-    threads = os.cpu_count()
-    many = f"{cores} core{'s' * (cores != 1)}, {threads} thread{'s' * (threads != 1)}"
+    threads = os.cpu_count() or 1
+    many = f"{counted(cores, 'core')}, {counted(threads, 'thread')}"
     found = f"{name or platform.machine()}, {many}{has}"
     yield info("processor", found)
     if platform.machine().lower() in ("x86_64", "amd64") and name and "avx2" not in features:
@@ -55,7 +55,7 @@ def _threads(case: ExaminedNode, cores: int, usable: int, load: float) -> Iterat
     if wanted > usable:
         means = "threads that share a core slow each other down"
         do = "set model.threads=0, which takes one per core"
-        yield warning("threads", f"model.threads={wanted} on {usable} core{'s' * (usable != 1)}", means, do)
+        yield warning("threads", f"model.threads={wanted} on {counted(usable, 'core')}", means, do)
     elif 0 < wanted < usable:
         yield info("threads", f"model.threads={wanted} of {usable} cores", "the other cores are not used")
     if load > 2 * cores:

@@ -21,7 +21,7 @@ from codezero.observe.status import Status, read_status
 from codezero.proposals import BatchReport
 from codezero.reports import CasesReport, RoundReport
 from codezero.runtime import state
-from codezero.runtime.amounts import gib, span, utc
+from codezero.runtime.amounts import counted, gib, span, utc
 from codezero.runtime.database import read_only
 from codezero.runtime.entries import entries
 from codezero.views.runs import PROPOSER, REPORTS, SOLVER, VERIFIER, JsonLines, folder_of, log_name
@@ -173,7 +173,7 @@ def _log(name: str, path: Path) -> Iterator[Finding]:
         yield warning(name, f"last failure at {utc(last.at_s)}: {(last.raised or last.text)[:_SHOWN]}", means, do)
     if warnings:
         last = warnings[-1]
-        count = f"{len(warnings)} warning{'s' * (len(warnings) != 1)}"
+        count = counted(len(warnings), "warning")
         yield info(name, f"{count} recently in {path}; the last at {utc(last.at_s)}: {last.text[:_SHOWN]}")
     elif not failures:
         yield ok(name, f"no recent failure or warning in {path}")

@@ -19,6 +19,7 @@ from codezero.doctor.finding import Finding, error, info, ok, warning
 from codezero.errors import ConfigError
 from codezero.launch import hosting
 from codezero.rollouts import rollout_file
+from codezero.runtime.amounts import counted
 from codezero.runtime.kernel import IS_LINUX
 from codezero.tasks.known import rule
 
@@ -78,7 +79,7 @@ def dialled(addresses: Sequence[str], source: str) -> Iterator[Finding]:
             yield warning("bootnode", f"{text}: {fault}", means, f"check that it runs and {source} has its address")
     if not {None, NOT_TRIED} & set(told.values()):
         count = len(addresses[:MOST])
-        found = f"none of {count} bootnode{'s' * (count != 1)} answers"
+        found = f"none of {counted(count, 'bootnode')} answers"
         do = "ask whoever hosts the swarm for a new invitation; check that no firewall keeps outgoing connections back"
         yield warning("swarm", found, "the node trains alone, keeps dialling, and says so in every round's line", do)
 

@@ -18,6 +18,7 @@ from codezero.launch import hosting
 from codezero.network.dht.cache import PeerCache
 from codezero.network.dht.link import SwarmLink
 from codezero.network.join import rules_of, take_identity
+from codezero.runtime.amounts import counted
 from codezero.runtime.console import Console
 
 STATUS_S = 10.0
@@ -66,7 +67,7 @@ def run_bootnode(
             link.check()
             count = len(link.others())
             if count != seen:
-                console.line(f"{count} node{'s' * (count != 1)} in reach")
+                console.line(f"{counted(count, 'node')} in reach")
             seen = count
     console.line("bootnode stopped")
     return 0

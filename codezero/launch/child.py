@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from codezero.runtime import rotation
+from codezero.runtime.amounts import counted
 from codezero.views.terminal.screen import in_foreground
 
 HEALTHY_S = 60.0
@@ -179,11 +180,11 @@ class Child:
         return code, last
 
     def summary(self) -> str:
-        parts = [self.state.value, f"{self.rounds} round{'s' * (self.rounds != 1)}"]
+        parts = [self.state.value, counted(self.rounds, "round")]
         if self.program.serves:
             parts.pop()
         if self.num_starts > 1:
-            parts.append(f"{self.num_starts - 1} restart{'s' * (self.num_starts != 2)}")
+            parts.append(counted(self.num_starts - 1, "restart"))
         if self.state is ChildState.FAILED:
             parts.append(f"see {self.program.log}")
         return ", ".join(parts)

@@ -18,7 +18,7 @@ from codezero.config.load import RESET_ENV
 from codezero.config.names import config_dir
 from codezero.errors import ConfigError
 from codezero.launch.terminal import is_on
-from codezero.runtime.amounts import listed
+from codezero.runtime.amounts import counted, listed
 from codezero.runtime.console import Console
 from codezero.runtime.files import replace_file
 
@@ -126,4 +126,4 @@ def _difference(shipped: bytes, own: bytes) -> str:
     more = [line.strip() for line in after if line not in before and line.strip()]
     fewer = sum(line not in after for line in before if line.strip())
     said = "; ".join(more[:3]) + (f"; and {len(more) - 3} more lines" if len(more) > 3 else "")
-    return said or f"{fewer} shipped line{'s' * (fewer != 1)} gone" if fewer or more else "order or blanks"
+    return said or f"{counted(fewer, 'shipped line')} gone" if fewer or more else "order or blanks"

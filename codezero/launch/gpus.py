@@ -28,6 +28,7 @@ from codezero.launch.shared_machine import (
 )
 from codezero.launch.supervisor import Supervisor
 from codezero.runtime import state
+from codezero.runtime.amounts import counted
 from codezero.runtime.console import Console
 
 Command = Callable[[Sequence[str], int], Sequence[str]]
@@ -58,7 +59,7 @@ def run_on_gpus(
     with state.locked(folder, what="folder", holder="launcher", setting="--folder") as lock:
         console.line(
             f"codezero {__version__}: a node on each of GPU {', '.join(gpu.number for gpu in gpus)}, "
-            f"{threads} thread{'s' * (threads > 1)} each; keys, state and logs in {folder}/gpu-*"
+            f"{counted(threads, 'thread')} each; keys, state and logs in {folder}/gpu-*"
         )
         looks = [f"{checkout.COMMAND} {what} {folder}" for what in ("status --watch", "dashboard")]
         console.line(f"watch: {', or '.join(looks)}")

@@ -40,7 +40,7 @@ from codezero.launch.shared_machine import (
 from codezero.launch.supervisor import Supervisor
 from codezero.launch.swarm_settings import BOOTNODE, NODE, PROPOSER, VERIFIER, UpOptions, node_settings
 from codezero.runtime import state
-from codezero.runtime.amounts import GIB, gib
+from codezero.runtime.amounts import GIB, counted, gib
 from codezero.runtime.console import Console
 
 BOOTNODE_TIMEOUT_S = 120.0
@@ -86,7 +86,7 @@ def up(options: UpOptions, command: Command | None = None, prepare: PrepareFunct
         threads = threads_of_each(config, options.nodes + options.proposers + options.with_verifier)
         settings.append(f"model.threads={threads}")
         memory = {NODE: share.node_bytes, PROPOSER: share.other_bytes, VERIFIER: share.other_bytes}
-        each = f"{threads} thread{'s' * (threads > 1)} and {gib(share.node_bytes)} of memory a node"
+        each = f"{counted(threads, 'thread')} and {gib(share.node_bytes)} of memory a node"
         for line in _header(options, swarm, gpus, each):
             console.line(line)
         with Supervisor(
@@ -142,11 +142,11 @@ def describe(options: UpOptions, config: NodeConfig, before: SwarmFile | None, c
 
 def _header(options: UpOptions, swarm: SwarmFile, gpus: Sequence[Gpu], each: str) -> list[str]:
     folder = options.folder
-    nodes = _counted(options.nodes, "node")
+    nodes = counted(options.nodes, "node")
     if options.with_verifier:
-        nodes += f", {_counted(options.proposers, 'proposer')} and a test writer"
+        nodes += f", {counted(options.proposers, 'proposer')} and a test writer"
     elif options.proposers:
-        nodes += f" and {_counted(options.proposers, 'proposer')}"
+        nodes += f" and {counted(options.proposers, 'proposer')}"
     on = f" on GPU {', '.join(gpu.number for gpu in gpus)} in turn" if gpus else ""
     return [
         f"codezero {__version__}: swarm '{swarm.name}' with {nodes}{on}, {each}",
@@ -156,10 +156,6 @@ def _header(options: UpOptions, swarm: SwarmFile, gpus: Sequence[Gpu], each: str
         f"invite other machines: {checkout.COMMAND} swarm invite --folder {folder}",
         "stop: Ctrl-C, again to stop at once; the same command continues where it stopped",
     ]
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'s' * (count > 1)}"
 
 
 def _supervise(supervisor: Supervisor, options: UpOptions, gpus: Sequence[Gpu], command: Command) -> int:

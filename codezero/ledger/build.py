@@ -15,6 +15,7 @@ from codezero.config.multiaddr import Multiaddr
 from codezero.errors import LedgerError, told_as
 from codezero.ledger.local import LocalLedger
 from codezero.ledger.location import LEDGER, OUTBOX, LedgerLocation, write_location
+from codezero.runtime.amounts import counted
 from codezero.runtime.console import Console
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def with_contract_bootnodes(swarm: SwarmConfig, ledger: LedgerConfig, console: C
     found = list(dict.fromkeys([*swarm.bootnodes, *_usable(named)]))
     more = len(found) - len(swarm.bootnodes)
     if more:
-        console.line(f"swarm: {more} bootnode{'s' * (more > 1)} from the contract")
+        console.line(f"swarm: {counted(more, 'bootnode')} from the contract")
     return replace(swarm, bootnodes=found)
 
 

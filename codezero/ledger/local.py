@@ -15,6 +15,7 @@ from pathlib import Path
 from codezero.config import Vote
 from codezero.errors import LedgerError
 from codezero.ledger.ballot import Ballot, own_reward
+from codezero.runtime.amounts import counted
 from codezero.types import RoundId, ScoredGroup
 
 BUSY_S = 30.0
@@ -54,12 +55,11 @@ class SkippedRounds:
         skipped = now - after.number - 1
         if skipped and not self._is_told:
             logger.warning(
-                "the swarm is at round %d: skipped %d round%s. Nothing has to be done after a pause; if it is always "
+                "the swarm is at round %d: skipped %s. Nothing has to be done after a pause; if it is always "
                 "so, which only the log then says, the node is too slow: use fewer tasks (swarm.num_local) or a "
                 "smaller model",
                 now,
-                skipped,
-                "s" * (skipped > 1),
+                counted(skipped, "round"),
             )
         elif skipped:
             logger.info("the swarm is at round %d: skipped another %d", now, skipped)

@@ -14,6 +14,7 @@ import torch
 from codezero.config import Device, Dtype
 from codezero.errors import ConfigError
 from codezero.runtime import limits
+from codezero.runtime.amounts import counted
 
 logger = logging.getLogger(__name__)
 
@@ -142,4 +143,4 @@ def describe(device: torch.device, dtype: torch.dtype) -> str:
     if device.type == "mps":
         return f"Apple GPU (mps), {precision}"
     threads = torch.get_num_threads()
-    return f"cpu, {precision}, {threads} thread{'s' * (threads != 1)}"
+    return f"cpu, {precision}, {counted(threads, 'thread')}"

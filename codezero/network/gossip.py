@@ -29,6 +29,7 @@ from codezero.network.memory import remember
 from codezero.network.reading import BY_ADDRESS_AND_PEER, MAX_FETCHES, MAX_REJECTED, Reader
 from codezero.network.shares import in_turns
 from codezero.network.wire import Reason, fit
+from codezero.runtime.amounts import counted
 from codezero.types import Refusal, RolloutGroup, RoundId, ScoredGroup, SwarmRound, Task
 
 logger = logging.getLogger(__name__)
@@ -155,7 +156,7 @@ class SwarmGossip:
                 if self._pool_size:
                     sight = await self._board.look(dht, now.round_id)
             active = sum(notice.age is not None for notice in sight.notices)
-            now.in_sight = f"{active} peer{'s' * (active != 1)} in sight" if active else ""
+            now.in_sight = f"{counted(active, 'peer')} in sight" if active else ""
             for peer_id, reason in sight.rejected:
                 self._reader.reject_once(peer_id, reason)
             fresh = [notice for notice in sight.notices if self._is_fresh(notice)]

@@ -12,6 +12,7 @@ from codezero.network.dht.link import SwarmLink
 from codezero.network.reading import Reader
 from codezero.network.wire import MAX_PROPOSALS, Reason, fit
 from codezero.proposals import Proposal, ProposalFeedback
+from codezero.runtime.amounts import counted
 
 MAX_KNOWN = 1000
 """The number of the node's last proposals for which feedback is accepted."""
@@ -60,7 +61,7 @@ class SwarmSolvers:
         if not self._kept:
             return f"nobody keeps our proposals; {self._link.status()}"
         count = self._reader.in_sight
-        return f"{count} solver{'s' * (count != 1)} in sight" if count else self._link.status()
+        return f"{counted(count, 'solver')} in sight" if count else self._link.status()
 
     async def _publish(self) -> bool:
         record, _ = fit(self._board.proposals.pack, list(reversed(self._latest.values())))

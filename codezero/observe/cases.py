@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from codezero.observe.batches import BatchKind, time_spent
 from codezero.reports import CasesReport, SolverReport
+from codezero.runtime.amounts import counted
 
 
 def cases_line(report: CasesReport) -> str:
@@ -54,7 +55,7 @@ def _summary(sums: Mapping[str, float]) -> str:
     judged, shares = sums["judged"], "none judged"
     if judged:
         shares = f"{sums['valid'] / judged:.0%} valid, {sums['right'] / judged:.0%} with the right diagnosis"
-    return f"{sums['answers']} answer{'s' * (sums['answers'] != 1)} of test cases, {shares}"
+    return f"{counted(sums['answers'], 'answer')} of test cases, {shares}"
 
 
 CASES = BatchKind(file="cases.jsonl", line=cases_line, sums=_sums, summary=_summary)

@@ -1,4 +1,4 @@
-"""Times, durations, sizes and lists as text, in the same form everywhere."""
+"""Times, durations, numbers, sizes and lists as text, in the same form everywhere."""
 
 from __future__ import annotations
 
@@ -34,6 +34,11 @@ def span(value: float) -> str:
     if whole < 48 * 3600:
         return f"{whole // 3600} h {whole % 3600 // 60} min"
     return f"{whole // 86400} days"
+
+
+def counted(count: float, noun: str) -> str:
+    """Returns a number with its noun, such as 1 round or 3 rounds."""
+    return f"{count} {noun}{'s' * (count != 1)}"
 
 
 def gib(size: float) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from codezero.identity.names import animal_name
 from codezero.ledger.reading import read_view
 from codezero.ledger.view import LedgerView, MarketView, PendingItem, SubmissionView
-from codezero.runtime.amounts import local
+from codezero.runtime.amounts import counted, local
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +39,9 @@ def account_rows(accounts: Accounts, now_s: float) -> Iterator[tuple[str, str]]:
     for book in accounts.markets:
         yield (
             "market",
-            f"{book.num_bets} bet{'s' * (book.num_bets != 1)} of {animal_name(book.peer_id)} at {book.contract} on "
-            f"chain {book.chain_id}; {book.num_open} not confirmed, {book.num_unclaimed} "
-            f"game{'s' * (book.num_unclaimed != 1)} to be claimed",
+            f"{counted(book.num_bets, 'bet')} of {animal_name(book.peer_id)} at {book.contract} on "
+            f"chain {book.chain_id}; {book.num_open} not confirmed, "
+            f"{counted(book.num_unclaimed, 'game')} to be claimed",
         )
         if book.trouble is not None:
             yield "trouble", book.trouble.text
@@ -51,7 +51,7 @@ def account_rows(accounts: Accounts, now_s: float) -> Iterator[tuple[str, str]]:
 
 def _ledger_rows(view: LedgerView, now_s: float) -> Iterator[tuple[str, str]]:
     if view.num_rounds or not view.problems:  # a ledger that cannot be read says nothing of earnings
-        yield "earned", f"{view.earned:+.2f} in {view.num_rounds} round{'s' * (view.num_rounds != 1)}"
+        yield "earned", f"{view.earned:+.2f} in {counted(view.num_rounds, 'round')}"
     if view.last_accepted is not None:
         yield "accepted", f"{_short(view.last_accepted)}, {local(view.last_accepted.at_s)}"
     if view.last_refused is not None:

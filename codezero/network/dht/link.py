@@ -26,6 +26,7 @@ from codezero.network.dht import daemon
 from codezero.network.dht.cache import PeerCache
 from codezero.network.dht.dht import Dht
 from codezero.network.dht.server import RecordRules
+from codezero.runtime.amounts import counted
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -123,7 +124,7 @@ class SwarmLink:
         if self._bootnodes and not self._known():
             return f"alone: none of {len(self._bootnodes)} bootnodes answers, dialling on"
         count = len(self.others())
-        return f"nobody publishes yet, {count} node{'s' * (count != 1)} in reach" if count else "nobody else here yet"
+        return f"nobody publishes yet, {counted(count, 'node')} in reach" if count else "nobody else here yet"
 
     async def _start_daemon(self) -> None:
         p2p = await daemon.start(self._config, self.reach, self._listen, self._key_file)

@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from codezero import __version__
 from codezero.evaluate.gain import Direction
-from codezero.runtime.amounts import utc
+from codezero.runtime.amounts import counted, utc
 from codezero.runtime.visible import visible
 from codezero.views.charts import STYLE
 from codezero.views.charts.runs import charts_of, swarm_chart
@@ -73,7 +73,7 @@ def title(runs: Sequence[RunFacts]) -> str:
         (one,) = runs
         return f"Report of {one.animal or one.name}"
     counts = Counter(one.role for one in sorted(runs, key=lambda one: ROLES.index(one.role)))
-    return "Report of " + " and ".join(f"{count} {name}{'s' * (count != 1)}" for name, count in counts.items())
+    return "Report of " + " and ".join(counted(count, name) for name, count in counts.items())
 
 
 def headline(runs: Sequence[RunFacts]) -> str:
@@ -116,6 +116,7 @@ def _environment() -> Environment:
         "signed": signed,
         "metric": lambda found: f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]",
         "interval": interval,
+        "counted": counted,
     }
     return environment
 

@@ -12,7 +12,7 @@ from codezero.observe.batches import writer_text
 from codezero.observe.monitor import external, mixed
 from codezero.proposals import LEVELS, BatchReport, level_name
 from codezero.reports import RoundReport
-from codezero.runtime.amounts import brief, gib
+from codezero.runtime.amounts import brief, counted, gib
 from codezero.views.accounts import account_rows
 from codezero.views.terminal import header
 from codezero.views.terminal.snapshot import Snapshot
@@ -110,7 +110,7 @@ def _proposals(reports: Sequence[RoundReport]) -> list[Text]:
     if not used:
         return []
     drawn = sum(report.num_local_groups for report in late)
-    return [row("Proposals", f"{used} of {drawn} tasks in {len(late)} round{'s' * (len(late) > 1)} were proposers'")]
+    return [row("Proposals", f"{used} of {drawn} tasks in {counted(len(late), 'round')} were proposers'")]
 
 
 def _services(last: RoundReport) -> list[Text]:

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from codezero.config import checkout
 from codezero.identity.names import animal_name
-from codezero.runtime.amounts import gib, span, utc
+from codezero.runtime.amounts import counted, gib, span, utc
 from codezero.runtime.visible import visible
 from codezero.views import charts
 from codezero.views.charts.scale import format_number
@@ -52,6 +52,7 @@ def _environment() -> Environment:
         "whole": _Whole,
         "num": format_number,
         "span": span,
+        "counted": counted,
         "gib": gib,
         "utc": utc,
         "first_few": lambda mapping: list(mapping.items())[:FEW],

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from codezero.observe.groups_file import SeenCase, SeenGroup
+from codezero.runtime.amounts import counted
 
 GROUPS_A_PAGE = 8
 MAX_ROLLOUTS, MAX_CASES, MAX_ENTRIES = 16, 32, 32
@@ -56,9 +57,8 @@ class _Cut:
         cut = msgspec.convert(self._value(msgspec.to_builtins(group)), SeenGroup)
         for rollout, whole in zip(cut.rollouts, group.rollouts, strict=False):
             if len(whole.cases) > MAX_CASES:
-                left_out = len(whole.cases) - MAX_CASES
-                told = f"{left_out} more test{' is' if left_out == 1 else 's are'} not shown"
-                rollout.cases.append(SeenCase(outcome="\N{HORIZONTAL ELLIPSIS}", reason=told))
+                left_out = counted(len(whole.cases) - MAX_CASES, "more test")
+                rollout.cases.append(SeenCase(outcome="\N{HORIZONTAL ELLIPSIS}", reason=f"{left_out} not shown"))
         return cut
 
     def _value(self, value: Any, name: str = "") -> Any:

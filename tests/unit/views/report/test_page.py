@@ -244,7 +244,7 @@ def test_a_long_text_is_cut(tmp_path):
     assert "q" * 6_001 not in text
 
 
-@pytest.mark.parametrize(("more", "text"), [(1, "1 more run is not shown."), (2, "2 more runs are not shown.")])
+@pytest.mark.parametrize(("more", "text"), [(1, "1 more run not shown."), (2, "2 more runs not shown.")])
 def test_a_large_swarm_is_cut_and_says_so(tmp_path, more, text):
     for number in range(MAX_RUNS + more):
         runs.solver(tmp_path / f"node-{number:02}", [0.5])

@@ -164,7 +164,7 @@ def test_a_hostile_file_of_20_mb_makes_no_large_page(tmp_path):
         assert len(answer.content) < 6 * MB, path
     assert site.get("/api/nodes/node-1/rounds/1/groups").content.isascii()  # in a terminal it would act
     text = site.get("/rounds/1").text
-    assert "4 more solutions are not shown" in text
+    assert "4 more solutions not shown" in text
     assert "Page 1 of 2, 10 groups" in text
     assert text.count('<article class="group">') == 8
 
