@@ -236,7 +236,9 @@ def _of_type(value: TypeValue, name: str) -> Any:
 def _unbound(kind: TypeValue, name: str) -> Callable[..., Any]:
     def call(value: Any, /, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(value, kind.host):
-            raise TypeError(f"descriptor '{name}' for '{kind.name}' objects doesn't apply to '{type_name(value)}'")
+            raise TypeError(
+                f"descriptor '{name}' for '{kind.name}' objects doesn't apply to a '{type_name(value)}' object"
+            )
         return METHODS[kind.host][name](value, *args, **kwargs)
 
     return call

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from codezero.evaluate.dryrun.budget import Unsupported, meter
-from codezero.evaluate.dryrun.classes import Class, leaves_abstract
+from codezero.evaluate.dryrun.classes import Class, abstract_names
 from codezero.evaluate.dryrun.descriptors import CachedProperty, ClassMethod, Property, StaticMethod
 from codezero.evaluate.dryrun.named_tuples import MAX_FIELDS, NAMED_TUPLE, NamedTuple
 from codezero.evaluate.dryrun.objects import DEFINABLE, Instance
@@ -83,7 +83,7 @@ def make_class(
     if cls.members is not None:
         _make_members(cls)
     if ABC in cls.mro:
-        cls.abstract = leaves_abstract(cls)
+        cls.abstract = abstract_names(cls)
     cls.annotated = annotated
     return cls
 

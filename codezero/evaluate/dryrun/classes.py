@@ -50,8 +50,8 @@ class Class(Type):
         """The members of an enumeration, by name; None for any other class."""
         self.call: Callable[..., Any] | None = None
         """The function that a call of the class runs instead of making an instance, if any."""
-        self.abstract = False
-        """True if it leaves abstract methods undefined, so that it cannot be instantiated."""
+        self.abstract: frozenset[str] = frozenset()
+        """The names of the abstract methods that it leaves undefined; with any it cannot be instantiated."""
         self.annotated: dict[str, bool] = {}
         """Names that its body annotates; the value is True for a class variable."""
         self.slots = _slots(self)
@@ -110,7 +110,7 @@ class Class(Type):
         if self.call is not None:
             return self.call(*args, **kwargs)
         if self.abstract:
-            raise TypeError(f"Can't instantiate abstract class {self.name} with abstract methods")
+            _refuse_abstract(self)
         maker = self.maker()
         instance = self.new(args) if maker is None else maker(self, *args, **kwargs)
         if maker is not None and (type(instance) is not Instance or self not in instance.cls.mro):
@@ -171,10 +171,17 @@ def _slots(cls: Class) -> frozenset[str] | None:
     return None if "__dict__" in found or cls.builtin is not None else frozenset(found)
 
 
-def leaves_abstract(cls: Class) -> bool:
-    """Returns True if the class leaves abstract methods undefined."""
-    names = {name for one in cls.mro for name in one.namespace if is_abstract(one.namespace[name])}
-    return any(is_abstract(cls.lookup(name)) for name in names)
+def abstract_names(cls: Class) -> frozenset[str]:
+    """Returns the names of the abstract methods that the class leaves undefined."""
+    return frozenset(name for one in cls.mro for name in one.namespace if is_abstract(cls.lookup(name)))
+
+
+def _refuse_abstract(cls: Class) -> None:
+    """Raises the host's TypeError for an instance of an abstract class; its text depends on the host's version."""
+    meter.allocate(4_096)
+    host = type(cls.name, (), {})
+    host.__abstractmethods__ = cls.abstract  # type: ignore[attr-defined]
+    host()
 
 
 def is_abstract(value: Any) -> bool:

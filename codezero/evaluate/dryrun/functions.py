@@ -203,8 +203,9 @@ def _divmod(a: Any, b: Any, /) -> Any:
 def _print(*values: Any, sep: Any = " ", end: Any = "\n", file: Any = None, flush: Any = False) -> None:
     meter.work(0)
     between, last = (" " if sep is None else sep), ("\n" if end is None else end)
-    if type(between) is not str or type(last) is not str:
-        raise TypeError("sep and end must be None or a string")
+    for name, text in (("sep", between), ("end", last)):
+        if type(text) is not str:
+            raise TypeError(f"{name} must be None or a string, not {type_name(text)}")
     texts = [text_of(value) for value in values]
     meter.allocate(sum(map(len, texts)) + len(between) * len(texts))
     write = get_attribute(PER_CASE["stdout"].get() if file is None else file, "write")

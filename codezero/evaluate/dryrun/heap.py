@@ -52,13 +52,19 @@ def _checked(heap: Any) -> list[Any]:
     return heap
 
 
+def _check_filled(heap: Any) -> None:
+    if not _checked(heap):
+        raise IndexError("index out of range")
+
+
 def _heappush(heap: Any, item: Any, /) -> None:
     _checked(heap).append(item)
     _rise(heap, 0, len(heap) - 1)
 
 
 def _heappop(heap: Any, /) -> Any:
-    last = _checked(heap).pop()
+    _check_filled(heap)
+    last = heap.pop()
     if not heap:
         return last
     first, heap[0] = heap[0], last
@@ -67,7 +73,8 @@ def _heappop(heap: Any, /) -> Any:
 
 
 def _heapreplace(heap: Any, item: Any, /) -> Any:
-    first, _checked(heap)[0] = heap[0], item
+    _check_filled(heap)
+    first, heap[0] = heap[0], item
     _sink(heap, 0)
     return first
 

@@ -119,7 +119,7 @@ def _expanded_size(pattern: str) -> int:
 def subject(text: Any, pattern: Any = None) -> str:
     """Returns the text, charged. Raises Stop where the two packages may match the pattern differently in it."""
     if type(text) is not str:
-        raise TypeError("expected string or bytes-like object")
+        re.match("", text)  # raises its error
     if not text and pattern is not None and "\\B" in pattern.pattern:
         raise Stop("\\B in an empty text")  # it matches in `regex`, but not in `re` before Python 3.14
     meter.work(len(text) << 3)

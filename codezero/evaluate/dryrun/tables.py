@@ -89,7 +89,10 @@ def update_dict(target: Any, source: Any) -> None:
         return
     for number, pair in enumerate(iterate(source)):
         meter.work(0)
-        items = to_list(pair)
+        try:
+            items = to_list(pair)
+        except TypeError:
+            raise TypeError(f"cannot convert dictionary update sequence element #{number} to a sequence") from None
         if len(items) != 2:
             raise ValueError(f"dictionary update sequence element #{number} has length {len(items)}; 2 is required")
         target[hashable(items[0])] = items[1]

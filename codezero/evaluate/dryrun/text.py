@@ -52,15 +52,22 @@ def _text_cost(value: Any) -> None:
             raise Unsupported("the text of this TypeError")
 
 
+_OTHERWISE = (
+    "heap argument|first argument must be a list|argument after|^got multiple values|attribute name must be string|"
+    "decoding to str|string argument without an encoding, or"
+)
+"""Parts of the texts of the interpreter's own errors, where those of CPython depend on its version or on the call."""
+
+
 @cache
 def _own_words() -> re.Pattern[str]:
-    """Returns a pattern of words of errors where CPython has others: those that the host says of calls, and names of
-    the interpreter's own types."""
+    """Returns a pattern of words of errors where CPython has others: those that the host says of calls, names of the
+    interpreter's own types, and `_OTHERWISE`."""
     types: list[type] = [Builtin, Flag, Hidden, Instance, NamedTupleValue, Type]
     for kind in types:
         types.extend(kind.__subclasses__())
     names = "|".join(kind.__name__ for kind in types)
-    return re.compile(rf"(?:'|\"|\bnot )(?:Decimal|iterator|{names})\b|\(\) (?:takes|missing|got) ")
+    return re.compile(rf"(?:'|\"|\bnot )(?:Decimal|iterator|{names})\b|\(\) (?:takes|missing|got) |{_OTHERWISE}")
 
 
 def repr_of(value: Any) -> str:

@@ -330,7 +330,7 @@ class Opaque:
 
     def __index__(self) -> int:
         if not self.has_index:
-            raise TypeError("indices must be integers or None or have an __index__ method")
+            raise TypeError("slice indices must be integers or None or have an __index__ method")
         raise Unsupported(self.name)
 
     def refuse(self, *args: Any, **kwargs: Any) -> Any:
