@@ -265,7 +265,7 @@ def _wanted_names(suite: Mapping[str, Any]) -> list[str]:
 
 def give(text: str, stdin: int, waiting: int) -> None:
     """Writes a program's input into the file of its standard input, then closes `waiting`, so that it begins."""
-    rest = memoryview(text.encode("utf-8", "surrogateescape") + b"\n" * (not text.endswith("\n")))
+    rest = memoryview(text.encode("utf-8", "surrogateescape"))
     while rest:
         rest = rest[os.write(stdin, rest) :]
     os.close(stdin)

@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from codezero.errors import SandboxError
+from codezero.evaluate.dryrun import dry_run
 from codezero.sandbox import run
 from codezero.sandbox.run import Limits, isolation, run_many, run_tests
 from codezero.tasks.testcases import StdinExample, TestSuite, parse_tests
@@ -241,7 +242,7 @@ def test_an_input_may_be_longer_than_a_file_that_the_program_may_write():
     given = "1 " * 150_000
     code = "import os\nprint(len(os.read(0, os.fstat(0).st_size)))\ntry:\n    open('a', 'w').write('x' * 200_000)\n"
     code += "except OSError:\n    print('too long')"
-    suite = TestSuite(examples=(StdinExample(given=given, expected=f"{len(given) + 1} too long"),) * 2)
+    suite = TestSuite(examples=(StdinExample(given=given, expected=f"{len(given)} too long"),) * 2)
     found = run_tests(code, suite, Limits(file_bytes=100_000, **PATIENT))
     assert [case.outcome for case in found] == [PASS, PASS]
 
@@ -263,6 +264,14 @@ def test_a_program_fails_for_what_it_prints_or_how_it_ends(code, reason):
     results = run_tests(code, parse_tests(SUM), Limits(**PATIENT))
     assert results[1].outcome is FAIL
     assert results[1].reason.startswith(reason)
+
+
+@pytest.mark.parametrize("given", ["", "1", "1\n"])
+def test_a_program_gets_its_input_as_it_is_as_in_the_dry_run(given):
+    code = "import sys\nprint(len(sys.stdin.read()))"
+    suite = TestSuite(examples=(StdinExample(given=given, expected=str(len(given))),))
+    assert [case.outcome for case in run_tests(code, suite, Limits(**PATIENT))] == [PASS]
+    assert [case.outcome for case in dry_run(code, suite)] == [PASS]
 
 
 def test_a_program_gets_long_input_and_may_ignore_it():
