@@ -115,6 +115,8 @@ class Session:
 class Remote:
     """A stand-in for an object of the solution that is not plain data: a function, a class, or an instance of one."""
 
+    __slots__ = ("_number", "_session")  # its __dict__ is that of the solution's object
+
     def __init__(self, session: Session, number: int) -> None:
         object.__setattr__(self, "_session", session)
         object.__setattr__(self, "_number", number)

@@ -26,8 +26,15 @@ _COLLECTIONS: tuple[tuple[Any, str], ...] = (
     (frozenset, "h"),
     (collections.deque, "k"),
 )
-_NUMBERS = {"m": ("decimal", "Decimal"), "q": ("fractions", "Fraction")}
-"""Types by tag. They are imported only when used, which takes as long as starting Python."""
+_FROM_TEXT = {
+    "m": ("decimal", "Decimal", ""),
+    "q": ("fractions", "Fraction", ""),
+    "x": ("datetime", "datetime", "fromisoformat"),
+    "e": ("datetime", "date", "fromisoformat"),
+    "p": ("datetime", "time", "fromisoformat"),
+}
+"""Module and name of types by tag, and the method that makes one from its text, if not the type itself. They are
+imported only when used, which takes as long as starting Python. A datetime is a date too."""
 _ITERATORS_OF = ("builtins", "itertools")
 
 
@@ -51,9 +58,11 @@ def encode(value: Any, refer: Callable[[Any], int]) -> Any:
         return ["b" if isinstance(value, bytes) else "a", bytes(value).hex()]
     if isinstance(value, range):
         return ["r", hex(value.start), hex(value.stop), hex(value.step)]
-    for tag, (module, name) in _NUMBERS.items():
+    for tag, (module, name, _) in _FROM_TEXT.items():
         if module in sys.modules and isinstance(value, getattr(sys.modules[module], name)):
             return [tag, str(value)]
+    if "datetime" in sys.modules and isinstance(value, sys.modules["datetime"].timedelta):
+        return ["u", value.days, value.seconds, value.microseconds]
     for kind, tag in _COLLECTIONS:
         if isinstance(value, kind):
             return [tag, [encode(item, refer) for item in kind.__iter__(value)]]
@@ -90,9 +99,10 @@ def _pairs(coded: Any, resolve: Callable[[int], Any]) -> dict[Any, Any]:
     return {decode(key, resolve): decode(item, resolve) for key, item in coded}
 
 
-def _number(tag: str, text: str) -> Any:
-    module, name = _NUMBERS[tag]
-    return getattr(importlib.import_module(module), name)(text)
+def _from_text(tag: str, text: str) -> Any:
+    module, name, method = _FROM_TEXT[tag]
+    kind = getattr(importlib.import_module(module), name)
+    return getattr(kind, method)(text) if method else kind(text)
 
 
 _DECODERS: dict[str, Callable[..., Any]] = {
@@ -102,8 +112,8 @@ _DECODERS: dict[str, Callable[..., Any]] = {
     "b": lambda _, digits: bytes.fromhex(digits),
     "a": lambda _, digits: bytearray.fromhex(digits),
     "r": lambda _, *bounds: range(*(int(bound, 16) for bound in bounds)),
-    "m": lambda _, number: _number("m", number),
-    "q": lambda _, number: _number("q", number),
+    **{tag: lambda _, text, tag=tag: _from_text(tag, text) for tag in _FROM_TEXT},
+    "u": lambda _, *parts: importlib.import_module("datetime").timedelta(*parts),
     "l": lambda resolve, items: _items(items, resolve),
     "t": lambda resolve, items: tuple(_items(items, resolve)),
     "s": lambda resolve, items: set(_items(items, resolve)),

@@ -78,6 +78,14 @@ def test_setup_comes_before_the_cases_and_state_lasts_from_case_to_case():
         ("LIMIT = 5\ndef f(): return 5", "assert f() == LIMIT"),
         ("def f(): return 7 ** 9000", "assert f() == 7 ** 9000"),
         ("def f(g, x): return g(x)", "assert f(lambda x: x + 1, 1) == 2"),
+        (
+            "import datetime\ndef f(): return datetime.date(2024, 2, 1)",
+            "import datetime\nassert f() == datetime.date(2024, 2, 1)",
+        ),
+        (
+            "class P:\n    def __init__(self): self.x = 1",
+            "assert P().__dict__ == {'x': 1}\nassert vars(P()) == {'x': 1}",
+        ),
         ("def f(node): return node.value", "class Node:\n    value = 3\nassert f(Node()) == 3"),
     ],
     ids=[
@@ -91,7 +99,7 @@ def test_setup_comes_before_the_cases_and_state_lasts_from_case_to_case():
             "float",
             "constant",
         ),
-        *("large number", "takes a function", "takes a test's object"),
+        *("large number", "takes a function", "date", "attributes of an object", "takes a test's object"),
     ],
 )
 def test_what_tests_do_works_across_processes(code, tests):

@@ -1,4 +1,5 @@
 import collections
+import datetime
 import decimal
 import fractions
 import itertools
@@ -24,6 +25,8 @@ def there_and_back(value):
         *([], [1, [2, ()]], (1,), {1, 2}, frozenset({3}), {"a": [1], 2: (3,), (4, 5): None}, bytearray(b"x")),
         *(range(3, 9, 2), collections.deque([1]), collections.Counter("aab"), collections.OrderedDict(b=1, a=2)),
         *(decimal.Decimal("1.10"), fractions.Fraction(1, 3), {1: 2}.keys(), {1: 2}.items()),
+        *(datetime.date(2024, 2, 29), datetime.time(1, 2, 3, 4), datetime.timedelta(-1, 2, 3)),
+        *(datetime.datetime(2024, 1, 1), datetime.datetime(1, 1, 1, 1, 1, 1, 1, datetime.timezone.utc)),
     ],
     ids=lambda value: type(value).__name__,
 )
