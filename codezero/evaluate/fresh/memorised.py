@@ -11,7 +11,7 @@ from time import process_time
 
 from codezero.evaluate.dryrun import Budget
 from codezero.evaluate.dryrun.watch import WatchedRun, watched
-from codezero.evaluate.fresh.inputs import inputs_like, written
+from codezero.evaluate.fresh.inputs import MAX_CHARS, inputs_like, written
 from codezero.evaluate.said import fixed_phrases_of
 from codezero.tasks.testcases import StdinExample
 from codezero.types import CaseOutcome, Memorised
@@ -87,11 +87,12 @@ def _compared(shown: WatchedRun, others: Sequence[WatchedRun], example: StdinExa
 
 
 def _literals(expression: ast.expr | None) -> set[str]:
-    """Returns the words of an expression's numbers and texts."""
+    """Returns the words of an expression's numbers and texts, without integers that are longer than any input."""
     nodes = ast.walk(expression) if expression is not None else ()
     return {
         word
         for node in nodes
         if isinstance(node, ast.Constant) and isinstance(node.value, int | float | str | bytes)
+        if not (isinstance(node.value, int) and node.value.bit_length() > 4 * MAX_CHARS)
         for word in (node.value.decode("latin-1") if isinstance(node.value, bytes) else str(node.value)).split()
     }

@@ -8,8 +8,10 @@ from benchmarks.attacks.memory import CLASSES, RULES, VARIANTS, memorised
 from benchmarks.contests import PROBLEMS
 from benchmarks.contests.styles import STYLES, dress
 from codezero.evaluate.fresh.inputs import inputs_like
+from codezero.evaluate.fresh.memorised import program_memorises
 from codezero.evaluate.jobs import P_FRESH_DOUBTFUL, P_MEMORISED, Attempt, ReadRequest, p_by_fresh
 from codezero.evaluate.read_attempts import read_attempts
+from codezero.tasks.testcases import StdinExample
 from codezero.types import Memorised, TaskOrigin
 
 QUESTION = "Read a number and so many more. Print the sum of their squares."
@@ -104,6 +106,12 @@ def test_a_case_of_its_own_is_no_table_unless_it_names_a_word_of_the_example():
     asked = "Read a year. Print LEAP or COMMON."
     assert found(LEAP, asked, tests).settled(fatal_rules=True) is not False
     assert found(LEAP.replace("y % 400 == 0", "y == 2000"), asked, tests).settled(fatal_rules=True) is False
+
+
+def test_a_number_too_long_to_print_is_no_word_of_the_example():
+    code = f"n = int(input())\nprint(34 if n in ({hex(10**4500)}, 17) else n * 2)"
+    examples = [StdinExample(given="17\n", expected="34\n")]
+    assert program_memorises(code, examples, "Double it.", b"seed", 5.0) is Memorised.YES
 
 
 def test_a_program_that_never_ends_on_other_inputs_is_left_out():
