@@ -126,7 +126,7 @@ def subject(text: Any, pattern: Any = None) -> str:
     has_classes = pattern is not None and (_CLASSES_OR_CASE.search(pattern.pattern) or pattern.flags & regex.I)
     if has_classes and _is_unlike(text):
         raise Stop("a character that is matched in two ways")
-    return text
+    return text  # type: ignore[no-any-return]
 
 
 def _is_unlike(text: str) -> bool:
