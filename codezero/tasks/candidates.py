@@ -66,7 +66,10 @@ class _Level:
 
 @dataclass(slots=True)
 class _Candidate:
-    task: Task
+    task: Task | None
+    """The task; None until the task of a saved candidate has been found again."""
+    level: int
+    """The task's difficulty; 0 stands for an unknown one."""
     posterior: Posterior = field(default_factory=Posterior)
     num_groups: int = 0
     """The number of own groups that came to a verdict."""
@@ -101,7 +104,7 @@ class Candidates:
     def has_exhausted(self) -> bool:
         """True if a tried task that may be drawn weighs less than an untried one."""
         return any(
-            one.num_groups > 0 and self._learnability(one) < self._learnability(_Candidate(one.task))
+            one.num_groups > 0 and self._learnability(one) < self._learnability(_Candidate(one.task, one.level))
             for name, one in self._known.items()
             if name not in self._asked
         )
@@ -109,12 +112,12 @@ class Candidates:
     @property
     def tasks(self) -> tuple[Task, ...]:
         """The tasks, the oldest first."""
-        return tuple(one.task for one in self._known.values())
+        return tuple(one.task for one in self._known.values() if one.task is not None)
 
     def add(self, task: Task) -> None:
         """Adds a task, and removes another if there are too many."""
         name = id_of(task)
-        self._known.setdefault(name, _Candidate(task))
+        self._known.setdefault(name, _Candidate(task, task.difficulty or 0))
         others = [one for one in self._known if one != name and one not in self._asked]
         if len(self._known) > self._size and others:
             least = min(others, key=lambda one: self._learnability(self._known[one]))
@@ -153,7 +156,7 @@ class Candidates:
                 continue
             known, right, tried = self._known[name], group.num_correct, len(group.rewarded)
             if known.num_groups == 0 and tried > 1:
-                self._levels.setdefault(known.task.difficulty or 0, _Level()).observe(right, tried)
+                self._levels.setdefault(known.level, _Level()).observe(right, tried)
             known.posterior.observe(right, tried - right, KEEP)
             known.num_groups += 1
             if self._most_groups is not None and not (group.is_mixed and known.num_groups < self._most_groups):
@@ -172,32 +175,33 @@ class Candidates:
         """Returns plain JSON values, without the tasks themselves."""
         return {
             "drawn": self._num_drawn,
-            "promise": self.mean_learnability,
             "asked": dict(sorted(self._asked.items())),
             "levels": [
                 {"level": level, **one.rate.state_dict(), "teaches": one.teaches} for level, one in self._levels.items()
             ],
             "tasks": [
-                {"id": name, "groups": one.num_groups, **one.posterior.state_dict()}
+                {"id": name, "level": one.level, "groups": one.num_groups, **one.posterior.state_dict()}
                 for name, one in self._known.items()
             ],
         }
 
-    def load_state_dict(self, state: Mapping[str, Any], tasks: Iterable[Task]) -> None:
-        """Continues where `state` was taken, with those of its tasks given."""
-        found = {id_of(task): task for task in tasks}
+    def load_state_dict(self, state: Mapping[str, Any], tasks: Iterable[Task] | None) -> None:
+        """Continues where `state` was taken, with those of its tasks given. With None it has all, and may draw and add
+        only when it has loaded its own state with tasks."""
+        found = {} if tasks is None else {id_of(task): task for task in tasks}
         self._num_drawn, asked = state["drawn"], state["asked"]
         self._asked = dict(asked) if isinstance(asked, dict) else dict.fromkeys(asked, 0)  # a list before tasks ahead
         self._levels = {row["level"]: _Level(_posterior(row), row.get("teaches", 0.0)) for row in state["levels"]}
-        self._known = {
-            row["id"]: _Candidate(found[row["id"]], _posterior(row), row["groups"])
-            for row in state["tasks"]
-            if row["id"] in found
-        }
+        self._known = {}
+        for row in state["tasks"]:
+            task = found.get(row["id"])
+            if task is not None or tasks is None:
+                level = row.get("level", 0) if task is None else task.difficulty or 0
+                self._known[row["id"]] = _Candidate(task, level, _posterior(row), row["groups"])
 
     def _learnability(self, candidate: _Candidate) -> float:
         """Returns E[4 p (1 - p)] for p ~ Beta(a, b), which is 4 a b / ((a + b) (a + b + 1))."""
-        a, b = self._levels.get(candidate.task.difficulty or 0, _Level()).prior()
+        a, b = self._levels.get(candidate.level, _Level()).prior()
         a, b = a + candidate.posterior.successes, b + candidate.posterior.failures
         return 4 * a * b / ((a + b) * (a + b + 1))
 
@@ -209,20 +213,18 @@ class Informative:
         self.name = source.name
         self._source, self._seed, self._withheld = source, seed, withheld
         self._candidates = Candidates(source.name, seed, SIZE)
-        self._saved: Mapping[str, Any] | None = None
-        """The saved candidates until they are restored: their tasks may have to be read from a hub."""
-        self._groups_before_restore: list[list[ScoredGroup]] = []
-        """The groups of the rounds that have ended until then."""
+        self._lacks_tasks = False
+        """True if candidates were restored and their tasks not yet, which may have to be read from a hub."""
 
     @property
     def mean_learnability(self) -> float:
         """How much a draw teaches on average, as E[4 p (1 - p)]."""
-        return self._candidates.mean_learnability if self._saved is None else float(self._saved.get("promise", TEACHES))
+        return self._candidates.mean_learnability
 
     def next_task(self) -> Task:
         """Returns the next task. Raises TaskError and HubUnreachable as the source does."""
-        if self._saved is not None:
-            self._restore(self._saved)
+        if self._lacks_tasks:
+            self._restore_tasks()
         while self._candidates.has_room and not self._source.is_through:
             self._candidates.add(self._next())
         if not self._candidates.has_room and self._candidates.has_exhausted:
@@ -237,33 +239,30 @@ class Informative:
             self._withheld.keep_drawn(self._withheld.problem(task))
         return self._source.next_task()
 
-    def _restore(self, state: Mapping[str, Any]) -> None:
+    def _restore_tasks(self) -> None:
+        state = self._candidates.state_dict()
         # Looked up while reading, since a stream's problem may be forgotten when others are read after it.
         kept = [self._withheld.problem(task) for task in self._source.find({row["id"] for row in state["tasks"]})]
         for problem in kept:
             self._withheld.keep_drawn(problem)
         self._candidates.load_state_dict(state, [problem.task for problem in kept])
-        for groups in self._groups_before_restore:
-            self._candidates.note(groups)
-        self._saved, self._groups_before_restore = None, []
+        self._lacks_tasks = False
 
     def note(self, groups: Iterable[ScoredGroup]) -> None:
         """Counts all groups of a round that has ended."""
-        if self._saved is None:
-            self._candidates.note(groups)
-        else:
-            self._groups_before_restore.append([one for one in groups if id_of(one.group.task) in self._saved["asked"]])
+        self._candidates.note(groups)
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the state of the source, with that of the candidates."""
-        candidates = self._candidates.state_dict() if self._saved is None else dict(self._saved)
-        return {**self._source.state_dict(), "candidates": candidates}
+        return {**self._source.state_dict(), "candidates": self._candidates.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continues where `state` was taken, even one without candidates."""
         self._source.load_state_dict(state)
-        self._candidates, self._saved = Candidates(self.name, self._seed, SIZE), state.get("candidates")
-        self._groups_before_restore = []
+        self._candidates, saved = Candidates(self.name, self._seed, SIZE), state.get("candidates")
+        self._lacks_tasks = saved is not None
+        if saved is not None:
+            self._candidates.load_state_dict(saved, None)
 
 
 def _posterior(row: Mapping[str, Any]) -> Posterior:

@@ -124,7 +124,8 @@ def test_a_resumed_node_draws_from_each_source_as_an_unkilled_one_would(position
     assert play(resumed, 60 - position, too_hard, start=position) == expected[2 * position :]
 
 
-def test_tasks_without_a_group_age_also_until_a_resumed_source_is_drawn_from():
+@pytest.mark.parametrize("every", [1, 4])
+def test_tasks_without_a_group_age_also_until_a_resumed_source_is_drawn_from(every):
     def fits(number: int) -> bool:
         return number % 3 != 0
 
@@ -134,7 +135,7 @@ def test_tasks_without_a_group_age_also_until_a_resumed_source_is_drawn_from():
     for number in range(60):
         drawn += play(resumed, 1, too_hard, start=number, is_solved=fits)
         state = json.loads(json.dumps(resumed.state_dict()))
-        if number % 4 == 3:  # between, a source may not have been drawn from
+        if number % every == 0:  # between, a source may not have been drawn from
             resumed = two_sources()
             resumed.load_state_dict(state)
     assert drawn == expected
