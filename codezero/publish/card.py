@@ -44,7 +44,7 @@ class NodeFacts:
     def repository(self) -> str:
         """The repository's name without its owner, within the hub's rules."""
         end = f"-Gensyn-Swarm-{animal_name(self.peer_id).replace(' ', '_')}"
-        return self.model[: _NAME_CHARACTERS - len(end)] + end
+        return self.model[: _NAME_CHARACTERS - len(end)].rstrip("-.") + end
 
 
 def facts(model_name: str, method: TrainMethod, peer_id: str) -> NodeFacts:

@@ -31,6 +31,7 @@ def test_the_repository_is_named_as_the_public_nodes_name_theirs():
         ("/models/my model (v2)", "my-model-v2"),
         ("/models/\x1b[31m\n---\n<script>", "31m-script"),
         ("/models/...", "model"),
+        ("/models/" + "x" * 55 + "-y", "x" * 55),  # cut after the dash
         ("/models/" + "x" * 200, "x" * (96 - len("-Gensyn-Swarm-enormous_scampering_rabbit"))),
     ],
 )
