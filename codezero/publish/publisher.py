@@ -108,9 +108,10 @@ class Publisher:
         """Offers the checkpoint of a round whose report was noted; `best` is its path as the best checkpoint, if it was
         kept as such. It is read only if this kind of checkpoint is pushed and a push is due."""
         checkpoint = best if self._config.checkpoint is PushedCheckpoint.best else newest
-        if checkpoint is not None:
-            with self._lock:
-                reports = tuple(report for report in self._reports if report.round <= number)
+        with self._lock:
+            reports = tuple(report for report in self._reports if report.round <= number)
+            # Without an update many rounds end while one is saved, whose report then is none of the kept ones.
+            if checkpoint is not None and reports:
                 self._offer = _Offer(checkpoint=checkpoint, reports=reports)
         self._worker.wake()  # an earlier offer may be due by now
 

@@ -18,7 +18,7 @@ from codezero.publish import build
 from codezero.publish.card import facts
 from codezero.publish.hub import Hub, UploadResult
 from codezero.publish.pack import PublishError
-from codezero.publish.publisher import ATTEMPTS, MAX_ASKED_S, Publisher
+from codezero.publish.publisher import ATTEMPTS, CARD_ROUNDS, MAX_ASKED_S, Publisher
 from codezero.publish.tokens import HubTokens
 from codezero.runtime.console import Console
 from codezero.train.checkpoint import trainable_weights
@@ -187,6 +187,16 @@ def test_a_best_checkpoint_that_a_stop_kept_from_being_pushed_is_pushed_after_th
         build.start_publisher(NodeConfig(push=push), tokens, *about, stack)
         wait_until(lambda: uploads.messages)
     assert uploads.messages == ["Round 7, policy version 7"]
+
+
+def test_a_checkpoint_whose_saving_took_many_rounds_is_left_out_and_later_ones_are_pushed(rig, tmp_path):
+    swarm = rig()
+    for number in range(1, CARD_ROUNDS + 2):
+        swarm.publisher.note(report(number, 1))
+    swarm.publisher.offer(1, tmp_path / "round-1")
+    wait_until(lambda: not swarm.publisher._worker._woken.is_set())
+    swarm.play(CARD_ROUNDS + 2, 2)
+    assert swarm.pushed == [CARD_ROUNDS + 2]
 
 
 def test_every_so_many_rounds(rig):
