@@ -62,7 +62,11 @@ class Hub:
         """
         request = {"token": self._token, "endpoint": self._endpoint, "private": self._private}
         request |= {"timeout_s": self._timeout_s, "folder": str(folder), "repo": repo, "card": card, "message": message}
-        with self._start() as process:
+        try:
+            process = self._start()
+        except OSError as error:
+            return UploadResult(repo=repo, detail=f"the upload's process cannot be started: {error.strerror}")
+        with process:
             try:
                 reply = self._ask(process, request)
             finally:

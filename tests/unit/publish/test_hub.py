@@ -1,8 +1,10 @@
 """Uploads through the hub's own library, against a hub on this machine."""
 
 import email.utils
+import errno
 import json
 import os
+import subprocess
 import threading
 from contextlib import contextmanager
 
@@ -16,7 +18,7 @@ from codezero.config import TrainMethod
 from codezero.errors import Stopping
 from codezero.publish import pack, upload
 from codezero.publish.card import card
-from codezero.publish.hub import Hub
+from codezero.publish.hub import Hub, UploadResult
 from tests.processes import programs, wait_until
 from tests.unit.publish.builders import Trainee, report, write
 from tests.unit.publish.push_hub import TOKEN, push_hub
@@ -41,6 +43,17 @@ def push(trainee, server, checkpoint, repo=""):
 
 def small(tmp_path):
     return write(tmp_path / "files", {"config.json": b"{}", "model.safetensors": b"weights"})
+
+
+def test_an_upload_whose_process_the_machine_does_not_start_is_a_failed_one(tmp_path, server, monkeypatch):
+    def full(*args, **options):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(subprocess, "Popen", full)
+    answer = hub(server).push(small(tmp_path), "alice/tiny", "card", "Round 1")
+    assert answer == UploadResult(
+        repo="alice/tiny", detail="the upload's process cannot be started: Too many open files"
+    )
 
 
 def test_a_whole_model_is_pushed_and_loads_again(tmp_path, server):
