@@ -161,7 +161,11 @@ class StatusFile:
         self.update(stage=name, stage_began_at_s=time.time(), done=0, total=0)
 
     def progress(self, stage: str, done: int, total: int) -> None:
-        """Records the progress of the current stage, whatever its name, as a `ports.Progress`."""
+        """Records the progress of the current stage, whatever its name, as a `ports.Progress`. Where it counts anew, as
+        in a second update, the stage begins anew, so that the pace is that of this count."""
+        before = self._status
+        if before.total and (done < before.done or total != before.total):
+            self.stage(before.stage)
         self.update(done=done, total=total)
 
     def took(self, seconds: Mapping[str, float]) -> None:

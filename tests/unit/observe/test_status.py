@@ -1,6 +1,7 @@
 import dataclasses
 import json
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -103,3 +104,16 @@ def test_usual_is_the_median_of_the_latest_rounds(tmp_path):
     for solve_s in (1000.0, 10.0, 11.0, 12.0, 13.0, 14.0):
         file.took({"solve": solve_s, "learn": 1.0})
     assert file.status.usual_s == {"solve": 12.0, "learn": 1.0}
+
+
+def test_the_pace_is_that_of_the_newest_count_of_a_stage(tmp_path):
+    with StatusFile(tmp_path, new_status("verifier", tmp_path, tmp_path)) as file:
+        file.took({"learn": 100.0})
+        file.update(stage="learn", stage_began_at_s=time.time() - 1000.0)
+        file.progress("learn", 8, 8)  # the first of two updates
+        for done, total in ((1, 8), (5, 16)):
+            file.progress("learn", done, total)
+            assert file.status.left_s(file.status.stage_began_at_s + 10.0) == 10.0 / done * (total - done)
+        began_s = file.status.stage_began_at_s
+        file.progress("learn", 6, 16)
+        assert time.time() - 500.0 < began_s == file.status.stage_began_at_s
