@@ -130,7 +130,7 @@ class _Frame:
         for at in ticks(self.first, self.last, 8, whole=True):
             if self.first <= at <= self.last:
                 place = f'x="{self.x(at):.1f}" y="{HEIGHT - BOTTOM + 15}" text-anchor="middle"'
-                parts.append(f"<text {place}>{format_number(at)}</text>")
+                parts.append(f"<text {place}>{at:.10g}</text>")
         parts.append(f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - 3}" text-anchor="end">{svg.text(words.x_label)}</text>')
         parts.append(f'<text x="0" y="{HEIGHT - 3}">{svg.text(words.unit)}</text>')
         return "".join(parts)
@@ -206,7 +206,7 @@ def _table(words: _Words, x: Sequence[float], series: Series) -> str:
     unit = f", in {words.unit}" if words.unit else ""
     head = "".join(f'<th scope="col">{svg.name(name)}</th>' for name in (words.x_label, *series))
     body = "".join(
-        f'<tr><th scope="row">{format_number(x[row])}</th>'
+        f'<tr><th scope="row">{x[row]:.10g}</th>'
         + "".join(f"<td>{format_number(finite(values[row]))}</td>" for values in series.values())
         + "</tr>"
         for row in reversed(rows)

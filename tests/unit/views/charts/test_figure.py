@@ -84,6 +84,12 @@ def test_the_latest_value_is_that_of_the_last_round_also_of_many():
     assert "Latest values: a 4." in line_chart("t", range(len(values)), {"a": values})
 
 
+def test_high_numbers_of_rounds_are_shown_whole():
+    chart = parsed(line_chart("t", range(123_450, 123_460), {"a": range(10)}))
+    assert [one.text for one in chart.iter("th")][2:4] == ["123459", "123458"]
+    assert [one.text for one in chart.iter("text") if one.get("text-anchor") == "middle"][:2] == ["123450", "123452"]
+
+
 def test_values_that_differ_in_their_last_bits_only_are_drawn():
     assert len(drawn(parsed(line_chart("t", [1, 2], {"a": [1.0, 1 - 2**-53]})))) == 1
 
