@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Sequence
@@ -37,7 +38,9 @@ class WatchedFolders:
         return nodes.get(key) if key is not None else next(iter(nodes.values()), None)
 
     def _found(self, before: dict[str, Run]) -> dict[str, Run]:
-        known = {(node.role, node.folder, node.log_dir): node for node in before.values()}
+        """Returns the nodes there now. Those in `before` keep their names, by which open pages ask for them."""
+        known = {(node.role, node.folder): node for node in before.values()}
+        taken = set(before)
         nodes: dict[str, Run] = {}
         for folder in self.folders:
             try:
@@ -45,10 +48,16 @@ class WatchedFolders:
             except (StateError, OSError):
                 continue
             for run in runs:
-                key = run.name
-                for other in (f"{run.name}-{run.role}", f"{run.name}-{run.role}-{len(nodes)}"):
-                    key = other if key in nodes else key
-                node = known.get((run.role, run.folder, run.log_dir), run)
-                nodes[key] = run if node.key != key else node
-                nodes[key].key = key
+                node = known.get((run.role, run.folder))
+                if node is None:
+                    longer = f"{run.name}-{run.role}"
+                    names = itertools.chain((run.name, longer), (f"{longer}-{n}" for n in itertools.count(len(taken))))
+                    run.key = next(name for name in names if name not in taken)
+                    taken.add(run.key)
+                    known[run.role, run.folder] = run
+                elif node.log_dir == run.log_dir:
+                    run = node
+                else:  # it was started again with another folder of logs
+                    run.key = node.key
+                nodes[run.key] = run
         return nodes

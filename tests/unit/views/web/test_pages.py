@@ -89,6 +89,18 @@ def test_solvers_and_proposers_of_several_folders_have_a_name_each(tmp_path):
     assert names == ["node-1", "node-1-proposer", "node-1-solver", "node-1-proposer-3"]
 
 
+def test_a_node_that_comes_later_takes_no_others_name(tmp_path, monkeypatch):
+    monkeypatch.setattr("codezero.views.web.source.LOOK_AGAIN_S", -1)
+    site = client(tmp_path / "a", tmp_path / "b")
+    proposer(tmp_path / "b" / "node-1", 1)
+    assert [node["name"] for node in site.get("/api/nodes").json()] == ["node-1"]
+    for swarm in ("a", "b"):
+        solver(tmp_path / swarm / "node-1", 1)
+    found = [(node["name"], node["role"]) for node in site.get("/api/nodes").json()]
+    assert found == [("node-1-solver", "solver"), ("node-1-solver-2", "solver"), ("node-1", "proposer")]
+    assert len(site.get("/api/nodes/node-1/batches").json()) == 1
+
+
 def test_an_unchanged_page_is_not_sent_again(tmp_path):
     logs = solver(tmp_path / "node-1", 2)
     site = client(tmp_path)
