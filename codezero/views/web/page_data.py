@@ -68,8 +68,10 @@ def overview(node: Run | None) -> dict[str, object]:
     if node is None:
         return {}
     status, pid = node.status(), node.pid()
+    current = status if status is not None and status.pid == pid else None  # not an earlier process's
     content: dict[str, object] = {
         "status": status,
+        "current": current,
         "presence": words.presence(status, pid, time.time()),
         "last": None,
         "learning": node.learning(),
@@ -80,7 +82,7 @@ def overview(node: Run | None) -> dict[str, object]:
         content |= {
             "last": reports[-1] if reports else None,
             "num_done": len(reports),
-            "obstacles": words.obstacles(reports, status if pid is not None else None),
+            "obstacles": words.obstacles(reports, current),
             "sparks": [
                 *_probe_spark(node.learning()),
                 ("reward", rewards[-1] if rewards else None, _spark(rewards, "reward")),

@@ -81,6 +81,18 @@ def test_the_memory_of_a_node_that_has_ended_is_in_nobodys_way(tmp_path):
         assert "it uses 13.0 GiB of memory, 10.0 GiB were planned" in client(tmp_path).get("/").text
 
 
+def test_a_node_that_has_just_been_started_again_has_no_progress_or_memory_of_the_process_before(tmp_path):
+    solver(tmp_path / "node-1", 1)
+    file = tmp_path / "node-1" / "state" / "status.json"
+    status = json.loads(file.read_text()) | {"planned_bytes": 10 * 2**30, "rss_bytes": 13 * 2**30}
+    for pid, is_its_own in ((os.getpid(), True), (1, False)):
+        file.write_text(json.dumps(status | {"pid": pid, "stage": "solve", "done": 30, "total": 40}))
+        with locked_state(file.parent):
+            text = client(tmp_path).get("/").text
+        assert ("<progress" in text, "were planned" in text) == (is_its_own, is_its_own)
+        assert ("has not said yet what it does" in text) is not is_its_own
+
+
 def test_solvers_and_proposers_of_several_folders_have_a_name_each(tmp_path):
     for swarm in ("a", "b"):
         solver(tmp_path / swarm / "node-1", 1)
