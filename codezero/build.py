@@ -44,8 +44,8 @@ class CommonParts:
     status: StatusFile
     membership: Membership
 
-    def trackers(self, config: NodeConfig, last: int) -> TrackerThreads:
-        """Returns the trackers of the node, whose last saved round or batch is `last`; 0 starts a new run."""
+    def trackers(self, config: NodeConfig, last: int | None) -> TrackerThreads:
+        """Returns the trackers of the node, whose last saved round or batch is `last`; None starts a new run."""
         name, kind = names.animal_name(self.membership.peer_id), "" if self.role == SOLVER else self.role
         shown = learning_settings(config)
         return self.stack.enter_context(trackers(config.tracking, shown, self.folder, name, last, kind))

@@ -133,7 +133,7 @@ class Node:
         self._publisher = start_publisher(
             config, tokens, models.policy, method, membership.peer_id, self._folder, console, self._note_push, stack
         )
-        self._trackers = parts.trackers(config, self._last.number if self._last else 0)
+        self._trackers = parts.trackers(config, self._last.number if self._last else None)
 
     def _make_solver(self, models: Models, peer_id: str) -> PolicySolver:
         config = self._config

@@ -22,10 +22,10 @@ def trackers(
     settings: Mapping[str, object],
     state_dir: Path,
     name: str,
-    last: int,
+    last: int | None,
     kind: str,
 ) -> TrackerThreads:
-    """Returns the trackers of a node. `last` is the number of its last saved round or batch; 0 starts a new run.
+    """Returns the trackers of a node. `last` is the number of its last saved round or batch; None starts a new run.
 
     `settings` are shown with the run. `kind` separates the numbers of a proposer or test writer from those of a solver
     with the same log folder. Never raises: problems are logged as warnings.
@@ -33,7 +33,7 @@ def trackers(
     made = list[Tracker]()
     log_dir = Path(tracking.log_dir).expanduser().absolute()
     if tracking.tensorboard:
-        made.append(TensorBoard(log_dir / "tensorboard" / kind, last + 1))
+        made.append(TensorBoard(log_dir / "tensorboard" / kind, 0 if last is None else last + 1))
     if tracking.wandb is not Wandb.off:
         run = WandbRun(
             mode=tracking.wandb.value,
@@ -41,7 +41,7 @@ def trackers(
             project=tracking.wandb_project,
             entity=tracking.wandb_entity,
             name=tracking.wandb_name or f"{name} {kind}".strip(),
-            run_id=run_id(state_dir, is_new=last == 0),
+            run_id=run_id(state_dir, is_new=last is None),
             config=settings,
         )
         made.append(WandB(run))

@@ -108,7 +108,7 @@ class ProposerNode:
         self._published: list[Proposal] = []
         """The latest proposals, the newest last."""
         self._batch = self._resume()
-        self._trackers = parts.trackers(config, self._batch)
+        self._trackers = parts.trackers(config, self._batch or None)
 
     def run(self) -> None:
         """Writes batches until `proposer.batches` are done. A KeyboardInterrupt may end it anywhere without loss."""

@@ -101,7 +101,7 @@ class VerifierNode:
             on_stage=self._status.stage,
         )
         self._batch = self._resume()
-        self._trackers = parts.trackers(config, self._batch)
+        self._trackers = parts.trackers(config, self._batch or None)
 
     def run(self) -> None:
         """Does batches until `verifier.batches` are done. A KeyboardInterrupt may end it anywhere without loss."""

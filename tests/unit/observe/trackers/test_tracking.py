@@ -19,7 +19,7 @@ from tests.unit.proposer.test_node import propose, write_problem
 
 
 def names(config, tmp_path):
-    return [one._tracker.name for one in tracking.trackers(config.tracking, {}, tmp_path, "quick toad", 0, "")._threads]
+    return [one._tracker.name for one in tracking.trackers(config.tracking, {}, tmp_path, "quick toad", None, "")._threads]
 
 
 def test_nothing_runs_unasked(tmp_path):
@@ -51,6 +51,16 @@ def test_a_restarted_node_goes_on_in_its_run_and_a_new_life_is_a_new_one(tmp_pat
     first = tracking.run_id(tmp_path, is_new=True)
     assert tracking.run_id(tmp_path, is_new=False) == first
     assert tracking.run_id(tmp_path, is_new=True) != first
+
+
+def test_a_node_that_has_finished_round_0_goes_on_in_its_run(tmp_path):
+    """The first round of a swarm with a clock, and of a chain."""
+    config = load_config(["tracking.wandb=offline"])
+    runs = [
+        tracking.trackers(config.tracking, {}, tmp_path, "quick toad", last, "")._threads[0]._tracker._run.run_id
+        for last in (None, 0, 7, None)
+    ]
+    assert runs[0] == runs[1] == runs[2] != runs[3]
 
 
 @pytest.mark.parametrize("damaged", [b"", b"../../x", b"\xff\xfe"])
