@@ -25,7 +25,7 @@ class ShownSolution:
     mean: float
     """The mean reward of its group."""
     count: int
-    """The number of solutions in its group."""
+    """The number of solutions in its group that were scored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +104,8 @@ def _early_and_late(attempts: Sequence[tuple[int, SeenGroup]]) -> list[Example]:
 
 
 def _shown(what: str, number: int, group: SeenGroup, rollout: SeenRollout) -> ShownSolution:
-    return ShownSolution(what=what, round=number, rollout=rollout, mean=_mean(group) or 0.0, count=len(group.rollouts))
+    scored = len(_by_reward(group))
+    return ShownSolution(what=what, round=number, rollout=rollout, mean=_mean(group) or 0.0, count=scored)
 
 
 def _by_reward(group: SeenGroup) -> list[SeenRollout]:

@@ -49,7 +49,8 @@ def state_of(folder):
 
 
 def attempts(logs, number, question, rewards, text="def f(x): return x + 1", reason="", external=False):
-    """Notes a round with one group: attempts at this question with these rewards."""
+    """Notes a round with one group: attempts at this question with these rewards, None for one that
+    nothing could judge."""
     verdicts = [
         Verdict(
             outcome=Outcome.JUDGED,
@@ -62,7 +63,7 @@ def attempts(logs, number, question, rewards, text="def f(x): return x + 1", rea
     scored = ScoredGroup(
         group=group([rollout(text=f"{text} # {reward}") for reward in rewards], of=task(question)),
         verdicts=tuple(verdicts),
-        rewards=tuple(Reward(total=reward, parts={"correct": reward}) for reward in rewards),
+        rewards=tuple(None if one is None else Reward(total=one, parts={"correct": one}) for one in rewards),
         external=external,
     )
     GroupsFile(logs / "groups.jsonl").append(RoundId(number=number), [scored], [scored])

@@ -40,6 +40,11 @@ def test_the_middle_solution_is_shown_not_the_luckiest(tmp_path):
     assert [one.rollout.reward for one in found.shown[0].solutions] == [0.0, 0.3]
 
 
+def test_a_groups_mean_is_over_the_solutions_that_have_a_reward(tmp_path):
+    found = examples(tmp_path, (1, "A", [0.1, None, 0.3, None]), (2, "A", [0.5, 0.5, 0.5, 0.5]))
+    assert [(one.count, one.mean) for one in found.shown[0].solutions] == [(2, 0.2), (4, 0.5)]
+
+
 def test_those_that_rose_most_come_first_and_only_three(tmp_path):
     first = [(number, f"task {number}", [0.0, 0.0]) for number in range(1, 6)]
     again = [(10 + number, f"task {number}", [0.1 * number, 0.1 * number]) for number in range(1, 6)]
