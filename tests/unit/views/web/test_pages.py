@@ -59,6 +59,14 @@ def test_places_are_counted_over_the_pages_of_a_leaderboard(tmp_path):
     assert re.findall("<tr><td>([0-9]+)</td>", site.get("/leaderboard?page=2").text) == [str(n) for n in range(51, 61)]
 
 
+def test_a_leaderboard_says_how_many_peers_are_left_out(tmp_path):
+    places = (LeaderboardRow(peer_id="QmNode1", reward=1.0, rounds=1, wins=1),)
+    for num_peers, told in ((1, "more peer"), (2, "And 1 more peer."), (3, "And 2 more peers.")):
+        board = Leaderboard(places=places, num_peers=num_peers, kind="chain")
+        text = client(tmp_path, board=lambda board=board: board).get("/leaderboard").text
+        assert (told in text) is (num_peers > 1)
+
+
 def test_a_node_that_comes_later_is_found(tmp_path, monkeypatch):
     monkeypatch.setattr("codezero.views.web.source.LOOK_AGAIN_S", -1)
     site = client(tmp_path)
