@@ -13,11 +13,10 @@ from pathlib import Path
 
 from codezero.errors import StateError
 from codezero.runtime.state import holder
-from codezero.views.runs import REPORTS, SOLVER, Run, find_runs
+from codezero.views.runs import REPORTS, Run, find_runs
 
-HOLDERS = (("node", ""), ("node", "proposer"), ("node", "verifier"), ("swarm", ""), ("launcher", ""))
-"""The possible holders of a folder, as lock name and subfolder: a solver, a proposer, a test writer, a whole swarm by
-`codezero swarm up`, and the nodes of `--gpus`."""
+LAUNCHERS = ("swarm", "launcher")
+"""The lock names of what starts nodes: `codezero swarm up`, and `--gpus`."""
 
 
 def check(folders: Sequence[Path], within_s: float) -> list[str]:
@@ -42,18 +41,11 @@ def check(folders: Sequence[Path], within_s: float) -> list[str]:
 def _at_work(folder: Path) -> Iterator[tuple[str, Path, int, list[Run]]]:
     """Yields lock name, folder, process id and runs of each node that runs in the folder; those of a swarm or launcher
     while none of its nodes runs."""
-    for name, inner in HOLDERS:
-        pid = holder(folder / inner, name)
-        if pid is not None:
-            runs = [Run("", inner or SOLVER, folder / inner)] if name == "node" else _runs_in(folder)
-            nodes = [("node", run.folder, its, [run]) for run in runs if (its := run.pid()) is not None]
-            yield from nodes or [(name, folder, pid, runs)]
-
-
-def _runs_in(folder: Path) -> list[Run]:
-    with suppress(StateError):
-        return find_runs(folder)
-    return []  # none of its nodes has begun yet
+    runs: list[Run] = []
+    with suppress(StateError):  # no node has begun yet
+        runs = find_runs(folder)
+    nodes = [("node", run.folder, pid, [run]) for run in runs if (pid := run.pid()) is not None]
+    yield from nodes or [(name, folder, pid, runs) for name in LAUNCHERS if (pid := holder(folder, name)) is not None]
 
 
 def _worked_at_s(lock: Path, runs: Sequence[Run]) -> float:

@@ -127,6 +127,12 @@ def test_a_swarm_is_as_well_as_the_slowest_of_its_nodes_that_run(tmp_path, name)
             check([tmp_path], 100)
 
 
+def test_nodes_of_a_swarm_that_outlive_its_launcher_are_found(tmp_path):
+    with held(tmp_path, "swarm"), held(tmp_path / "node-1" / "state") as pid:
+        (tmp_path / "swarm.lock").write_text("999999999")  # the launcher was killed, the nodes hold its lock
+        assert [f"(process {pid})" in line for line in check([tmp_path], 100)] == [True]
+
+
 @pytest.mark.parametrize("name", ["swarm", "launcher"])
 def test_a_swarm_of_which_no_node_runs_has_until_one_begins(tmp_path, name):
     with held(tmp_path, name):
