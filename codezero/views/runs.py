@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from codezero.errors import StateError
+from codezero.errors import StateError, told_as
 from codezero.observe import probes
 from codezero.observe.batches import PROPOSED
 from codezero.observe.cases import CASES
@@ -156,11 +156,12 @@ def find_runs(folder: Path, most: int | None = None) -> list[Run]:
     """Returns the runs in a state folder, or in a folder of many such as `swarms/home` and `gpus`, by name; `most` as
     for Run.
 
-    Raises StateError if there are none.
+    Raises StateError if there are none, or the folder cannot be read.
     """
-    # A folder of many is tried first: a ledger that they share makes it look like a state folder.
-    runs = [run for state in sorted(folder.glob("*/state")) for run in _runs_in(state, state.parent.name, most)]
-    runs = runs or _runs_in(folder, "", most)
+    with told_as(StateError, f"cannot read {folder}", "ask as the user who runs the node"):
+        # A folder of many is tried first: a ledger that they share makes it look like a state folder.
+        runs = [run for state in sorted(folder.glob("*/state")) for run in _runs_in(state, state.parent.name, most)]
+        runs = runs or _runs_in(folder, "", most)
     if not runs:
         raise StateError(
             f"no node has run in {folder}: give the state folder of one (state_dir, default state), or the folder of a "

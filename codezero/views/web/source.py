@@ -45,7 +45,7 @@ class WatchedFolders:
         for folder in self.folders:
             try:
                 runs = find_runs(folder)
-            except (StateError, OSError):
+            except StateError:
                 continue
             for run in runs:
                 node = known.get((run.role, run.folder))

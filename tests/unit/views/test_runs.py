@@ -62,6 +62,11 @@ def test_a_folder_without_a_node_is_refused_with_what_to_do(tmp_path):
         find_runs(tmp_path)
 
 
+def test_a_folder_that_cannot_be_read_is_refused_in_one_line(tmp_path):
+    with pytest.raises(StateError, match=r"cannot read /.*: File name too long; ask as the user who runs the node"):
+        find_runs(tmp_path / ("x" * 300))  # another user's folder is not one for root, who may run this
+
+
 def test_whether_a_node_runs_is_asked_of_its_lock_and_not_of_what_it_wrote(tmp_path):
     node(tmp_path)
     (run,) = find_runs(tmp_path / "state")

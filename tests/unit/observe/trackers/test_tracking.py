@@ -19,7 +19,9 @@ from tests.unit.proposer.test_node import propose, write_problem
 
 
 def names(config, tmp_path):
-    return [one._tracker.name for one in tracking.trackers(config.tracking, {}, tmp_path, "quick toad", None, "")._threads]
+    return [
+        one._tracker.name for one in tracking.trackers(config.tracking, {}, tmp_path, "quick toad", None, "")._threads
+    ]
 
 
 def test_nothing_runs_unasked(tmp_path):
