@@ -58,6 +58,8 @@ def encode(value: Any, refer: Callable[[Any], int]) -> Any:
         return ["b" if isinstance(value, bytes) else "a", bytes(value).hex()]
     if isinstance(value, range):
         return ["r", hex(value.start), hex(value.stop), hex(value.step)]
+    if isinstance(value, slice):
+        return ["c", *(encode(part, refer) for part in (value.start, value.stop, value.step))]
     for tag, (module, name, _) in _FROM_TEXT.items():
         if module in sys.modules and isinstance(value, getattr(sys.modules[module], name)):
             return [tag, str(value)]
@@ -112,6 +114,7 @@ _DECODERS: dict[str, Callable[..., Any]] = {
     "b": lambda _, digits: bytes.fromhex(digits),
     "a": lambda _, digits: bytearray.fromhex(digits),
     "r": lambda _, *bounds: range(*(int(bound, 16) for bound in bounds)),
+    "c": lambda resolve, *parts: slice(*_items(parts, resolve)),
     **{tag: lambda _, text, tag=tag: _from_text(tag, text) for tag in _FROM_TEXT},
     "u": lambda _, *parts: importlib.import_module("datetime").timedelta(*parts),
     "l": lambda resolve, items: _items(items, resolve),

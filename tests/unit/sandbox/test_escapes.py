@@ -81,6 +81,7 @@ def test_a_wrong_solution_cannot_make_itself_pass(code):
     [
         *("assert not f(1) != 2", "assert f(1) in [2]", "assert [f(1)] == [2]", "assert {1: f(1)} == {1: 2}"),
         *("assert abs(f(1) - 2) < 1e-6", "assert f(1) - 2 == 0", "assert -(f(1) + -2) == 0"),
+        "assert f(1)[:2] == [2]",
     ],
 )
 def test_an_object_that_agrees_with_everything_agrees_with_no_value(tests):
@@ -89,6 +90,7 @@ def test_an_object_that_agrees_with_everything_agrees_with_no_value(tests):
     )
     code = code.replace("__ne__(self, *a): return True", "__ne__(self, *a): return False")
     code += "    def __sub__(self, *a): return 0\n    __add__ = __neg__ = __abs__ = __sub__\n"
+    code += "    def __getitem__(self, place): return self\n"
     assert results_of(code + "def f(x): return L()", parse_tests(tests))[0].outcome is CaseOutcome.FAIL
 
 
