@@ -63,7 +63,7 @@ class Session:
             raise Gone("a reply is garbled")
         return {name: self._decode(found[name]) for name in wanted if name in found}  # and no other names
 
-    def do(self, operation: str, *arguments: Any, **named: Any) -> Any:
+    def do(self, operation: str, /, *arguments: Any, **named: Any) -> Any:
         """Does an operation in the solution's process and returns its result. Raises its error as a built-in class."""
         coded = [self._encode(value) for value in arguments]
         self._channel.send(
@@ -139,7 +139,7 @@ class Remote:
         _session(self).is_unsure = True  # its own __contains__ could always say so
         return any(item == one for one in _do("iter", self))
 
-    def __call__(self, *arguments: Any, **named: Any) -> Any:
+    def __call__(self, /, *arguments: Any, **named: Any) -> Any:
         return _session(self).do("call", self, *arguments, **named)
 
 
