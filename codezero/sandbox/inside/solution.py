@@ -118,7 +118,15 @@ def run_program(code: str, waiting: int) -> None:
     try:
         threading._shutdown()  # type: ignore[attr-defined]  # waits for threads that are not daemons
         atexit._run_exitfuncs()
-        sys.stdout.flush()
+        _flush()
+        vars(sys.modules["__main__"]).clear()  # a file that the program has left open is written when nothing has it
+        _flush()
     except BaseException:
         status = status or 1
     os._exit(status & 0xFF)
+
+
+def _flush() -> None:
+    for out in (sys.stdout, sys.__stdout__):
+        if not getattr(out, "closed", out is None):
+            out.flush()
