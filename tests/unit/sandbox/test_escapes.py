@@ -81,7 +81,7 @@ def test_a_wrong_solution_cannot_make_itself_pass(code):
     [
         *("assert not f(1) != 2", "assert f(1) in [2]", "assert [f(1)] == [2]", "assert {1: f(1)} == {1: 2}"),
         *("assert abs(f(1) - 2) < 1e-6", "assert f(1) - 2 == 0", "assert -(f(1) + -2) == 0"),
-        "assert f(1)[:2] == [2]",
+        *("assert f(1)[:2] == [2]", "assert f(int) == 2"),
     ],
 )
 def test_an_object_that_agrees_with_everything_agrees_with_no_value(tests):

@@ -23,7 +23,7 @@ def there_and_back(value):
     [
         *(None, True, False, 0, -7, 10**5000, 0.1, -0.0, float("inf"), 1 + 2j, "", "ü\n\x00", "\ud800", b"\x00\xff"),
         *([], [1, [2, ()]], (1,), {1, 2}, frozenset({3}), {"a": [1], 2: (3,), (4, 5): None}, bytearray(b"x")),
-        *(range(3, 9, 2), slice(None, -1, 2), collections.deque([1]), collections.Counter("aab"), collections.OrderedDict(b=1, a=2)),
+        *(range(3, 9, 2), slice(None, -1, 2), int, ValueError, collections.deque([1]), collections.Counter("aab"), collections.OrderedDict(b=1, a=2)),
         *(decimal.Decimal("1.10"), fractions.Fraction(1, 3), {1: 2}.keys(), {1: 2}.items()),
         *(datetime.date(2024, 2, 29), datetime.time(1, 2, 3, 4), datetime.timedelta(-1, 2, 3)),
         *(datetime.datetime(2024, 1, 1), datetime.datetime(1, 1, 1, 1, 1, 1, 1, datetime.timezone.utc)),
@@ -94,7 +94,7 @@ def test_anything_else_goes_by_number():
     [
         *(5, 1.5, {}, [], ["?"], ["i"], ["i", 5], ["i", "zz"], ["f", "x"], ["l", 5], ["d", [[1]]], ["s", [["l", []]]]),
         *(["d", [[["l", []], 1]]], ["r"], ["r", "0x0", "0x1", "0x0"], ["m", "x"], ["q", "1/0"], [["l"]]),
-        *(["b", "0"], ["z", "0x0"], ["wi", [1]], ["@"]),
+        *(["b", "0"], ["z", "0x0"], ["wi", [1]], ["@"], ["g", "exec"], ["g", "Stack"]),
     ],
     ids=str,
 )
