@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from codezero.errors import CommandError
+from codezero.errors import CommandError, told_as
 from codezero.evaluate.intervals import bootstrap
 from codezero.evaluate.metrics import Estimate, pass_at_k
 from codezero.runtime.files import stored
 from codezero.views.report.change import MeanChange, paired
-from codezero.views.runs import JsonLines
 
 RESULTS, SETTINGS = "results.jsonl", "settings.json"
 OF_THE_MODEL = frozenset({"model", "checkpoint", "score"})
@@ -77,9 +78,13 @@ def read_measured(path: Path) -> Measured:
         raise CommandError(f"there is no {file}: give the {RESULTS} that `codezero eval` wrote, or its folder (--out)")
     outcomes: dict[str, list[bool]] = {}
     questions: dict[str, str] = {}
-    for line in JsonLines(file, _Line).read():
-        outcomes.setdefault(line.group, []).append(line.passed)
-        questions[line.group] = line.question
+    with told_as(CommandError, f"cannot read {file}", "make it readable"), file.open("rb") as lines:
+        for raw in lines:
+            with suppress(ValueError, RecursionError, msgspec.ValidationError):
+                whole = json.loads(raw) if raw.endswith(b"\n") else None  # msgspec reads no NaN, which `eval` may write
+                line = msgspec.convert(whole, _Line)
+                outcomes.setdefault(line.group, []).append(line.passed)
+                questions[line.group] = line.question
     if not outcomes:
         raise CommandError(f"{file} has no results of `codezero eval`: give the {RESULTS} that it wrote")
     return Measured(

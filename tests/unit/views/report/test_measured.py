@@ -1,4 +1,5 @@
 import json
+import math
 
 import pytest
 
@@ -77,6 +78,12 @@ def test_damaged_settings_and_torn_lines_are_left_out(tmp_path, settings):
     (folder / "settings.json").write_text(settings, errors="surrogateescape")
     found = read_measured(folder)
     assert (dict(found.outcomes), dict(found.settings)) == ({"p": [True, False]}, {})
+
+
+def test_a_result_counts_whatever_else_its_line_holds(tmp_path):
+    rows = [{"group": "a", "passed": True, "score": math.nan}, {"group": "a", "passed": False, "solution": "\ud83d"}]
+    (tmp_path / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert read_measured(tmp_path).outcomes == {"a": [True, False]}
 
 
 def test_the_file_is_as_good_as_its_folder(tmp_path):
