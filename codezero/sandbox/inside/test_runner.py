@@ -192,8 +192,16 @@ def run_statements(suite: Mapping[str, Any], first: int, session: Session, repor
         report({"failed": error})
         return
     session.give_imports(suite["setup"])
-    namespace = _namespace(session.names(_wanted_names(suite)))
-    _run_cases(suite, first, namespace, report, session)
+    takes_builtins = _use_only_builtins([suite["setup"], *suite["statements"]])
+
+    def take_names(text: str, namespace: dict[str, Any]) -> None:
+        used, bound = _names(text)
+        wanted = {name for name in used - bound if takes_builtins or not hasattr(builtins, name)}
+        namespace.update(session.names(sorted(wanted - namespace.keys())))
+
+    module = types.ModuleType("tests")
+    sys.modules["tests"] = module
+    _run_cases(suite, first, vars(module), report, session, take_names)
 
 
 def run_together(suite: Mapping[str, Any], first: int, code: str, report: Report) -> None:
@@ -207,10 +215,17 @@ def run_together(suite: Mapping[str, Any], first: int, code: str, report: Report
 
 
 def _run_cases(
-    suite: Mapping[str, Any], first: int, namespace: dict[str, Any], report: Report, session: Session | None
+    suite: Mapping[str, Any],
+    first: int,
+    namespace: dict[str, Any],
+    report: Report,
+    session: Session | None,
+    take_names: Callable[[str, dict[str, Any]], None] = lambda text, namespace: None,
 ) -> None:
-    """Runs set-up and cases. `session` is None if the solution is in this process."""
+    """Runs set-up and cases. `session` is None if the solution is in this process. `take_names` is called before each
+    text and adds the names of the solution that it uses to the namespace."""
     try:
+        take_names(suite["setup"], namespace)
         exec(compile(suite["setup"], "<setup>", "exec", dont_inherit=True), namespace)
     except NeedsSameProcess:
         report({"together": True})
@@ -228,6 +243,7 @@ def _run_cases(
         if session is not None:
             session.is_unsure = False
         try:
+            take_names(suite["statements"][number], namespace)
             exec(compile(suite["statements"][number], "<test>", "exec", dont_inherit=True), namespace)
         except Gone:
             raise
@@ -239,17 +255,21 @@ def _run_cases(
         report({"case": number, "failed": failed, "unknown": session is not None and session.is_unsure})
 
 
-def _namespace(found: Mapping[str, Any]) -> dict[str, Any]:
-    module = types.ModuleType("tests")
-    sys.modules["tests"] = module
-    module.__dict__.update(found)
-    return module.__dict__
+def _use_only_builtins(texts: Sequence[str]) -> bool:
+    """Returns whether the tests use no names that they do not bind but those of built-in functions, as in MBPP's
+    `assert sum(10, 15) == 25`. These are the solution's then; in other tests it must not replace their `sorted`."""
+    bound: set[str] = set()
+    for text in texts:
+        used, more = _names(text)
+        bound |= more
+        if any(not hasattr(builtins, name) for name in used - bound):
+            return False
+    return True
 
 
-def _wanted_names(suite: Mapping[str, Any]) -> list[str]:
-    """Returns the names that the tests use and do not bind. Names of built-in functions are among them only if there
-    are no others, as in MBPP's `assert sum(10, 15) == 6`: a solution must not replace the `sorted` of its tests."""
-    nodes = [node for text in (suite["setup"], *suite["statements"]) for node in ast.walk(ast.parse(text))]
+def _names(text: str) -> tuple[set[str], set[str]]:
+    """Returns the names that a text uses or binds, and those that it binds."""
+    nodes = list(ast.walk(ast.parse(text)))
     bound = {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
     bound |= {node.arg for node in nodes if isinstance(node, ast.arg)}
     bound |= {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef))}
@@ -260,9 +280,7 @@ def _wanted_names(suite: Mapping[str, Any]) -> list[str]:
         if isinstance(alias, ast.alias)
     }
     bound |= {node.name for node in nodes if isinstance(node, ast.ExceptHandler) and node.name}
-    free = {node.id for node in nodes if isinstance(node, ast.Name)} - bound
-    own = {name for name in free if not hasattr(builtins, name)}
-    return sorted(own or free)
+    return {node.id for node in nodes if isinstance(node, ast.Name)}, bound
 
 
 def give(text: str, stdin: int, waiting: int) -> None:

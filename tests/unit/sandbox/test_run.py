@@ -75,6 +75,7 @@ def test_setup_comes_before_the_cases_and_state_lasts_from_case_to_case():
         ("def f(): raise KeyError('k')", "try:\n    f()\nexcept KeyError: ok = True\nassert ok"),
         ("def f(*a, **k): return [a, k]", "assert f(1, *[2], b=3) == [(1, 2), {'b': 3}]"),
         ("def f(self, function, operation): return function", "assert f(self=1, function=2, operation=3) == 2"),
+        ("def f(x): return x", "def check(f): return f(1)\nassert check(f) == 1"),
         ("def f(x): return type(x)", "assert f(1) == int and f('') is str"),
         ("def f(x): return x ** 0.5", "assert abs(f(2) - 1.41421) < 1e-4"),
         ("LIMIT = 5\ndef f(): return 5", "assert f() == LIMIT"),
@@ -99,6 +100,7 @@ def test_setup_comes_before_the_cases_and_state_lasts_from_case_to_case():
             "exception",
             "stars",
             "names of arguments",
+            "a name that the set-up binds too",
             "type",
             "float",
             "constant",
@@ -177,6 +179,12 @@ def test_a_check_function_as_in_humaneval():
     tests = "def check(candidate):\n    assert candidate([1, 2]) == 3\n    assert candidate([]) == 0\n\ncheck(total)"
     assert outcomes("def total(items): return sum(items)", tests) == [PASS, PASS]
     assert outcomes("def total(items): return items[0] + items[1]", tests) == [PASS, FAIL]
+
+
+def test_long_tests_are_not_read_all_at_once():
+    case = f"assert f({[10**6] * 20_000}) == 20_000"
+    found = run_tests("f = len", TestSuite(statements=(case,) * 40), Limits(memory_bytes=128 << 20, **PATIENT))
+    assert {result.reason for result in found} == {""}
 
 
 def test_a_case_that_takes_too_long_fails_alone():
