@@ -62,7 +62,7 @@ class Limits:
     processes: int = 8
     """Processes and threads besides the first; none if they cannot be distinguished from the user's other processes."""
     output_bytes: int = 4 << 20
-    """The most bytes that a program may print."""
+    """The most bytes that a program may print; twice as many as are expected if that is more."""
     stop_at_failure_from: int = 0
     """The least number of cases of a suite that stops after its first failed one; 0 always runs all cases."""
 

@@ -294,6 +294,8 @@ def give(text: str, stdin: int, waiting: int) -> None:
 
 def run_example(expected: str, stdout: int, stderr: int, limit: int, report: Report) -> None:
     """Compares a program's output with the expected one, token by token, as contests do, and reports the result."""
+    wanted = expected.encode("utf-8", "surrogateescape")
+    limit = max(limit, 2 * len(wanted))
     printed, complaint = bytearray(), b""
     open_ends = {stdout, stderr}
     while open_ends:
@@ -310,7 +312,7 @@ def run_example(expected: str, stdout: int, stderr: int, limit: int, report: Rep
             return
     lines = complaint.decode("utf-8", "replace").strip().splitlines()
     said = " ".join(lines[-1].split())[: solution.MAX_REASON_CHARS] if lines else ""
-    if bytes(printed).split() == expected.encode("utf-8", "surrogateescape").split():
+    if bytes(printed).split() == wanted.split():
         report({"failed": None, "said": said})
     else:
         report({"failed": said or "printed something else", "said": said})

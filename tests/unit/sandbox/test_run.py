@@ -300,6 +300,12 @@ def test_a_program_gets_its_input_as_it_is_as_in_the_dry_run(given):
     assert [case.outcome for case in dry_run(code, suite)] == [PASS]
 
 
+def test_a_program_may_print_all_that_is_expected():
+    suite = TestSuite(examples=(StdinExample(given="1\n", expected="1 " * 600),))
+    found = run_tests("print('1 ' * 600)", suite, Limits(output_bytes=1_000, **PATIENT))
+    assert [case.outcome for case in found] == [PASS]
+
+
 def test_a_program_gets_long_input_and_may_ignore_it():
     given = "7 " * 400_000
     tests = f"Input:\n{given}\nOutput:\n400000\n"
