@@ -128,5 +128,5 @@ def run_program(code: str, waiting: int) -> None:
 
 def _flush() -> None:
     for out in (sys.stdout, sys.__stdout__):
-        if not getattr(out, "closed", out is None):
+        if out is not None and not getattr(out, "closed", False):
             out.flush()

@@ -1,5 +1,5 @@
-"""Encodes values that pass between the solution's process and the test runner: plain data and built-in
-types become JSON.
+"""Encodes values that pass between the solution's process and the test runner: plain data and built-in types become
+JSON.
 
 An instance of a subclass of a built-in type arrives as that type, so that none of the solution's methods runs where the
 tests are. Any other object stays where it is, and is sent as a number that stands for it.
@@ -62,8 +62,8 @@ def encode(value: Any, refer: Callable[[Any], int]) -> Any:
         return ["r", hex(value.start), hex(value.stop), hex(value.step)]
     if isinstance(value, slice):
         return ["c", *(encode(part, refer) for part in (value.start, value.stop, value.step))]
-    if isinstance(value, type) and value is vars(builtins).get(value.__name__):
-        return ["g", value.__name__]
+    if isinstance(value, type) and getattr(builtins, name := value.__name__, None) is value:
+        return ["g", name]
     for tag, (module, name, _) in _FROM_TEXT.items():
         if module in sys.modules and isinstance(value, getattr(sys.modules[module], name)):
             return [tag, str(value)]
