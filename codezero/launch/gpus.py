@@ -64,9 +64,9 @@ def run_on_gpus(
         looks = [f"{checkout.COMMAND} {what} {folder}" for what in ("status --watch", "dashboard")]
         console.line(f"watch: {', or '.join(looks)}")
         with Supervisor(console, environment=environment_of(environment, threads), kept_open=[lock]) as supervisor:
-            for number, gpu in enumerate(gpus):
+            for place, gpu in enumerate(gpus):
                 home = folder / f"gpu-{gpu.number}"
-                its = partial(command, [*settings, *settings_of(config, home, number, threads)])
+                its = partial(command, [*settings, *settings_of(config, home, int(gpu.number), place, threads)])
                 supervisor.add(program_in_folder(home, its, rounds=rounds, environment=gpu.environment))
             return supervisor.run()
 
@@ -87,13 +87,13 @@ def by_default(config: NodeConfig, settings: Sequence[str], environment: Mapping
     return "all" if gpus else ""
 
 
-def settings_of(config: NodeConfig, home: Path, number: int, threads: int) -> list[str]:
-    """Returns the settings of the node in this folder that differ from the others'; a fixed port is raised by
-    `number`."""
+def settings_of(config: NodeConfig, home: Path, number: int, place: int, threads: int) -> list[str]:
+    """Returns the settings of the node in this folder that differ from the others'. Its seed follows from the GPU's
+    number, as the folder does, since a state keeps its seed; a fixed port is raised by its place in this run."""
     listen = [parse("swarm.listen", text) for text in config.swarm.listen]
-    ports = [str(replace(at, port=at.port + number) if at.port else at) for at in listen]
+    ports = [str(replace(at, port=at.port + place) if at.port else at) for at in listen]
     return [
-        *own_settings(config, home, number, number),
+        *own_settings(config, home, number, place),
         f"swarm.listen=[{','.join(map(quoted, ports))}]",
         f"model.threads={threads}",
         "model.device=cuda",

@@ -63,7 +63,8 @@ def test_nodes_share_the_account_and_nothing_else(tmp_path):
     shared.append("tracking.prometheus_port=9400")
     config = load_config(shared)
     first, second = (
-        load_config([*shared, *gpus.settings_of(config, tmp_path / f"gpu-{number}", number, 2)]) for number in (0, 1)
+        load_config([*shared, *gpus.settings_of(config, tmp_path / f"gpu-{number}", number, number, 2)])
+        for number in (0, 1)
     )
     assert first.ledger == second.ledger
     assert first.swarm.listen == ["/ip4/0.0.0.0/tcp/4001", "/ip6/::/tcp/0"]
@@ -77,6 +78,22 @@ def test_nodes_share_the_account_and_nothing_else(tmp_path):
         assert pick(first) != pick(second)
     assert (first.tracking.prometheus_port, second.tracking.prometheus_port) == (9400, 9401)
     assert (first.model.threads, first.model.device.value) == (2, "cuda")
+
+
+def test_the_node_of_a_gpu_keeps_its_seed_whichever_others_run(tmp_path):
+    environment = smi(tmp_path, "printf '0\\n1\\n'")
+
+    def seed_of_the_second(wanted):
+        seen = []
+
+        def command(settings, left):
+            seen.extend(load_config(settings).seed for one in settings if "gpu-1/state" in one)
+            return [sys.executable, "-c", ""]
+
+        run_on_gpus(wanted, tmp_path / "gpus", environment, Console(io.StringIO()), command=command)
+        return seen
+
+    assert seed_of_the_second("all") == seed_of_the_second("1") == seed_of_the_second("1,0") == [1]
 
 
 def test_a_machine_without_gpus_says_so(tmp_path):
