@@ -33,7 +33,8 @@ def memory_left(root: Path = ROOT, membership: Path = MEMBERSHIP) -> int:
             except (OSError, ValueError):
                 continue
             if most != "max":
-                cached = int(pages.get("inactive_file", 0)) + int(pages.get("active_file", 0))
+                whole = "total_" * ("total_active_file" in pages)  # version 1 has the groups below under these names
+                cached = int(pages.get(f"{whole}inactive_file", 0)) + int(pages.get(f"{whole}active_file", 0))
                 left = min(left, int(most) - taken + cached)
     return left
 

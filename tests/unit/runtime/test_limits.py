@@ -43,6 +43,13 @@ def test_version_1_has_a_folder_of_its_own_for_memory(tmp_path):
     assert left(tmp_path, "4:memory:/\n") == limits.UNLIMITED
 
 
+def test_in_version_1_cached_pages_of_the_groups_below_are_free_too(tmp_path):
+    stat = f"inactive_file 0\nactive_file 0\ntotal_inactive_file {2 * GIB}\ntotal_active_file {GIB}"
+    job = tmp_path / "memory" / "job"
+    group(job, memory_limit_in_bytes=8 * GIB, memory_usage_in_bytes=7 * GIB, memory_stat=stat)
+    assert left(tmp_path, "4:memory:/job/step\n") == 4 * GIB
+
+
 @pytest.mark.parametrize("text", ["", "nonsense", "0::/../../etc\n", "4:memory\n"])
 def test_without_groups_that_can_be_read_nothing_is_limited(tmp_path, text):
     group(tmp_path, memory_max="x", memory_current="y", memory_stat="z")
