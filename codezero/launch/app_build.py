@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from codezero.runtime.console import Console
 BUILD_S = 1800.0
 """Seconds that npm may take to install or to build."""
 LOOK_S = 0.2
-"""Seconds between two looks at whether another launcher still builds the app."""
+"""Seconds between two looks at whether npm, or another launcher that builds the app, is done."""
 _LOCK = ".lock"
 """The name of the file that a launcher locks while it builds."""
 _BUILDING = ".building"
@@ -115,24 +116,27 @@ class AppBuild:
                 if not is_told:
                     self._console.line("sign-in: another launcher builds the app; this one waits for it")
                 is_told = True
-                if self._is_closing.wait(LOOK_S):
-                    raise LedgerError("the sign-in app is not needed any more")
+                self._pause()
             yield
+
+    def _pause(self) -> None:
+        """Waits for the next look. Raises LedgerError: this app is closed meanwhile."""
+        if self._is_closing.wait(LOOK_S):
+            raise LedgerError("the sign-in app is not needed any more")
 
     def _npm(self, node: NodeJs, *arguments: str) -> None:
         what = {"ci": "installing the packages of", "run": "building"}[arguments[0]]
         self._console.line(f"sign-in: {what} the app; this happens once and takes minutes ({self._place.log})")
         with self._place.opened_log() as log:
-            process = self.spawn([*node.npm, *arguments], log.fileno())
+            process, deadline = self.spawn([*node.npm, *arguments], log.fileno()), time.monotonic() + BUILD_S
             try:
-                ended = f"exit code {process.wait(BUILD_S)}"
-            except subprocess.TimeoutExpired:
+                while process.poll() is None and time.monotonic() < deadline:
+                    self._pause()
+                code = process.poll()
+            finally:
                 end(process)
-                ended = f"not done after {BUILD_S / 60:.0f} minutes"
-            except BaseException:
-                end(process)
-                raise
-        if ended != "exit code 0":
+        if code != 0:
+            ended = f"not done after {BUILD_S / 60:.0f} minutes" if code is None else f"exit code {code}"
             raise LedgerError(
                 f"{what} the sign-in app failed (npm {arguments[0]}, {ended}): see the end of {self._place.log}, or "
                 "take a local wallet with --sign-in wallet"

@@ -285,6 +285,20 @@ def test_one_takes_the_place_of_an_app_whose_node_has_ended(login, monkeypatch):
     assert not is_alive(login.pid())
 
 
+def test_closing_ends_a_build_that_nobody_needs_any_more(login, monkeypatch):
+    monkeypatch.setattr(apps, "BORROWED_S", 0.05)
+    npm, done, shown = login.folder.parent / "npm.pid", login.folder.parent / "done", Seen()
+    with contextlib.ExitStack() as second:
+        with sign_in_app(login):
+            second.enter_context(sign_in_app(login, shown))
+            (login.folder / ".next" / "BUILD_ID").unlink()  # as if newer sources had come
+            (login.tools / "npm").write_text(f"#!/bin/sh\necho $$ >{npm}\nsleep 30\ntouch {done}\n")
+        shown.wait_for("building the app")
+        wait_until(lambda: npm.exists() and npm.read_text().endswith("\n"))
+    assert not is_alive(int(npm.read_text()))
+    assert not done.exists()
+
+
 def test_the_app_of_another_folder_is_not_taken(login):
     with sign_in_app(login):
         (login.folder / "temp-data" / "token").write_text("u" * 43)
