@@ -80,6 +80,10 @@ class Child:
         """The last `error: ...` line of this process."""
         self.is_ready = self.made_progress = False
         self._process: subprocess.Popen[bytes] | None = None
+        self.has_played_all = False
+        """True if the process that was reaped last has finished as many rounds as it was started for."""
+        self._first: set[int] = set()
+        """The hashes of the reports at the first start."""
         self._before: set[int] = set()
         """The hashes of the reports at the start of this process."""
         self._terminal: list[Any] | None = None
@@ -107,6 +111,8 @@ class Child:
         self.started_at_s = time.monotonic()
         self.num_starts += 1
         self._before = reports_in(self.program.reports)
+        if self.num_starts == 1:
+            self._first = self._before
         if self.program.log is None:
             self._terminal = _terminal_settings()
         else:
@@ -159,8 +165,8 @@ class Child:
             self._process.wait()
 
     def reap(self) -> tuple[int, list[str]]:
-        """Returns the exit code of a process that has ended, and its last lines. Counts its finished rounds, and kills
-        whatever it left behind."""
+        """Returns the exit code of a process that has ended, and its last lines. Counts the finished rounds of all
+        processes so far, without those that a crash has undone, and kills whatever it left behind."""
         assert self._process is not None
         self.kill()
         last = self.read() or []
@@ -171,8 +177,10 @@ class Child:
             pipe.close()
         self._process, self._rest = None, b""
         # New lines are not just those after the last one: the node removes lines of rounds that it plays again.
-        finished = len(reports_in(self.program.reports) - self._before)
-        self.rounds += finished
+        reports = reports_in(self.program.reports)
+        finished = len(reports - self._before)
+        self.has_played_all = 0 < self.program.rounds <= self.rounds + finished
+        self.rounds = len(reports - self._first)
         ran_long = self.program.serves and time.monotonic() - self.started_at_s >= HEALTHY_S
         self.made_progress = finished > 0 or ran_long
         if self._terminal is not None and code < 0:

@@ -165,6 +165,9 @@ class Supervisor:
             child.state = ChildState.STOPPED
         elif child.is_finished:
             child.state = ChildState.DONE
+        elif code == 0 and child.has_played_all:  # some of them again, since a killed process had not saved them
+            child.state = ChildState.WAITING
+            self.say(child.program.name, "starts again for as many rounds as a crash had undone")
         elif code == 0:
             child.state = ChildState.STOPPED
             if child.program.log is not None:

@@ -338,7 +338,19 @@ def test_rounds_of_earlier_runs_and_those_that_a_kill_takes_back_do_not_count(tm
     sys.exit(70)
     """
     (child,), _ = supervised(program(tmp_path, source))
-    assert (child.num_starts, child.rounds) == (MAX_CRASHES, 3)
+    assert (child.num_starts, child.rounds) == (MAX_CRASHES, 0)
+
+
+def test_rounds_that_a_kill_takes_back_are_made_up_for(tmp_path):
+    source = """
+    if start == 1: open(rounds, "r+").truncate(len('{"round": 1, "start": 0}\\n'))
+    for number in range(2 if start == 0 else left): play(number + 1)
+    if start == 0: os.kill(os.getpid(), signal.SIGKILL)
+    """
+    (child,), _ = supervised(program(tmp_path, source, rounds=3))
+    assert starts(tmp_path) == [3, 1, 1]
+    assert (child.state, child.rounds) == (ChildState.DONE, 3)
+    assert len((tmp_path / "node-1.jsonl").read_text().splitlines()) == 3
 
 
 def test_reports_that_were_set_aside_or_torn_are_counted_right(tmp_path):
