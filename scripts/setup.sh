@@ -72,8 +72,9 @@ socks_hint() {
   esac
 }
 
-# Prints the torch to install: the one asked for here or at an earlier start, else the default. The default one of Linux brings gigabytes of CUDA; a machine without an NVIDIA GPU gets the
-# CPU build instead, unless it has the other one already, which needs no GPU.
+# Prints the torch to install: the one asked for here or at an earlier start, else the default. The default one of Linux
+# brings gigabytes of CUDA; a machine without an NVIDIA GPU gets the CPU build instead, unless it has the other one
+# already, which needs no GPU.
 wanted_torch() {
   if [ -n "${TORCH:-}" ]; then
     printf '%s\n' "$TORCH"
@@ -118,7 +119,7 @@ unlock_set_up() {
 
 # set_up_venv [EXTRA]: makes .venv and installs the package, unless the same was installed before.
 set_up_venv() {
-  local extra=${1:-} python stamp torch
+  local extra=${1:-} python stamp torch kept
   torch=$(wanted_torch)
   stamp="$(cat pyproject.toml scripts/constraints.txt | cksum) $PWD $torch"
   if [ "$(cat ".venv/installed${extra:+-$extra}" 2>/dev/null)" = "$stamp" ] &&
@@ -132,9 +133,11 @@ set_up_venv() {
       fail ".venv is another program's and has no pip: move it away, or install there and name it as CODEZERO_VENV=$PWD/.venv"
     python=$(find_python)
     echo "setting up .venv with $("$python" -V); this happens once" >&2
+    kept=$(cat .venv/torch 2>/dev/null || true)
     rm -rf .venv
     mkdir .venv
     touch .venv/made-by-setup
+    [ -z "$kept" ] || printf '%s\n' "$kept" >.venv/torch
     "$python" -m venv .venv || fail "$python cannot make a virtual environment: install its venv package (python3-venv)"
   fi
   echo "installing packages: 0.5 GB to download (3 GB with CUDA), a few minutes, at 1 MB/s twelve" >&2

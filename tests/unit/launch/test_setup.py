@@ -154,9 +154,9 @@ def test_a_torch_of_ones_own_stays_until_another_is_asked_for(tmp_path):
         assert [line.split()[-1] for line in installs] == [given.removeprefix("TORCH=")] * (given != "TORCH=")
 
 
-def test_an_environment_whose_python_is_gone_is_made_anew(tmp_path):
+def test_an_environment_whose_python_is_gone_is_made_anew_with_the_torch_that_it_had(tmp_path):
     folder = folder_with(tmp_path, "true")
-    subprocess.run(["bash", "-c", SET_UP], cwd=folder, check=True, timeout=60)
+    subprocess.run(["bash", "-c", f"TORCH=torch==2.9; {SET_UP}"], cwd=folder, check=True, timeout=60)
     (folder / ".venv/bin/python").unlink()
     made = 'mkdir -p .venv/bin; printf "#!/bin/bash\\n" >.venv/bin/python; chmod +x .venv/bin/python'
     (folder / "python").write_text(f'#!/bin/bash\n[ "$1" != -m ] || {{ {made}; }}\n')
@@ -165,6 +165,7 @@ def test_an_environment_whose_python_is_gone_is_made_anew(tmp_path):
     ended = subprocess.run(["bash", "-c", shell], cwd=folder, capture_output=True, text=True, timeout=60)
     assert (ended.returncode, ended.stdout.splitlines()[-1]) == (0, "done")
     assert "setting up .venv" in ended.stderr
+    assert wanted_torch(folder, "CPU_ONLY=1") == "torch==2.9"
 
 
 GPUS = "for gpu in 0 1 2 3 4 5 6 7; do printf 'GPU %s: NVIDIA H100\\n' $gpu; sleep 0.05; done"
