@@ -5,7 +5,8 @@ before it starts, does its pieces one after another, and keeps each as soon as i
 at any moment, the same command goes on from there. At the end the arm is one file, `benchmarks/results/NAME/ARM.json`,
 which holds all that a table needs (`python -m benchmarks.tables`): settings, seed, targets and counts, and for each
 sitting the machine, the commit, the time, and how much other work ran beside it. An arm whose file is there is not run
-again unless its settings have changed or `--again` is given; if it has got more pieces since, only these are done.
+again unless its settings have changed or `--again` is given; of an arm's pieces it is given
+those that it lacks, and loses none.
 """
 
 from __future__ import annotations
@@ -124,17 +125,18 @@ def run(arm: Arm, do: Callable[[str], Counts], options: argparse.Namespace) -> R
     for power in arm.power:
         print(f"  {power.sentence()}", flush=True)
     there = None if options.again else done(arm, options.results)
-    if there is not None and list(there.counts) == list(arm.pieces):
+    if there is not None and set(arm.pieces) <= there.counts.keys():
         print(f"  done already: {described(there.sittings)}; --again does it again")
         return there
     with _kept(options.state / arm.benchmark / f"{arm.name}-{_digest(arm)}.jsonl") as kept:
         sittings, counts = kept.read()
         if there is not None:
             sittings, counts = there.sittings + sittings, there.counts | counts
+        pieces = list(dict.fromkeys((*(there.counts if there else ()), *arm.pieces)))
         if counts:
-            print(f"  goes on: {len(counts)} of {len(arm.pieces)} pieces are done, in {kept.path}", flush=True)
+            print(f"  goes on: {len(counts)} of {len(pieces)} pieces are done, in {kept.path}", flush=True)
         try:
-            sittings += _sit(arm, do, counts, kept)
+            sittings += _sit(pieces, do, counts, kept)
         except KeyboardInterrupt:
             print(f"  stopped: {len(counts)} pieces are in {kept.path}; the same command goes on", file=sys.stderr)
             raise SystemExit(130) from None
@@ -146,7 +148,7 @@ def run(arm: Arm, do: Callable[[str], Counts], options: argparse.Namespace) -> R
             power=list(arm.power),
             targets=list(arm.targets),
             sittings=sittings,
-            counts={piece: counts[piece] for piece in arm.pieces},
+            counts={piece: counts[piece] for piece in pieces},
         )
         write(path, dumps(result))
         kept.path.unlink(missing_ok=True)
@@ -161,9 +163,9 @@ def done(arm: Arm, folder: Path = RESULTS) -> Result | None:
     return there if there and (there.settings, there.seed) == (_plain(arm.settings), arm.seed) else None
 
 
-def _sit(arm: Arm, do: Callable[[str], Counts], counts: dict[str, Counts], kept: _Kept) -> list[Sitting]:
+def _sit(pieces: list[str], do: Callable[[str], Counts], counts: dict[str, Counts], kept: _Kept) -> list[Sitting]:
     """Does the pieces that `counts` lacks and adds them; returns the sitting, if anything was left to do."""
-    missing = [piece for piece in arm.pieces if piece not in counts]
+    missing = [piece for piece in pieces if piece not in counts]
     sitting = _sitting()
     for piece in missing:
         found, cost = measure(partial(do, piece))
@@ -175,7 +177,7 @@ def _sit(arm: Arm, do: Callable[[str], Counts], counts: dict[str, Counts], kept:
         )
         kept.append(piece, found, sitting)
         counts[piece] = found
-        print(f"  {len(counts)} of {len(arm.pieces)}: {piece}", file=sys.stderr, flush=True)
+        print(f"  {len(counts)} of {len(pieces)}: {piece}", file=sys.stderr, flush=True)
     return [sitting] if missing else []
 
 

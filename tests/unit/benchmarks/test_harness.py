@@ -67,6 +67,17 @@ def test_an_arm_with_more_pieces_goes_on_from_its_result(tmp_path):
     assert len(made.sittings) == 2
 
 
+def test_a_call_with_fewer_or_other_pieces_loses_none_that_are_there(tmp_path, capsys):
+    made, _ = run(tmp_path)
+    same, done = run(tmp_path, arm=replace(ARM, pieces=["b"]))
+    assert (same.counts, same.sittings, done) == (made.counts, made.sittings, [])
+    assert "done already" in capsys.readouterr().out
+    more, done = run(tmp_path, arm=replace(ARM, pieces=["d", "e"]))
+    assert (list(more.counts), done) == (["a", "b", "c", "d", "e"], ["e"])
+    assert "goes on: 4 of 5 pieces are done" in capsys.readouterr().out
+    assert harness.read(tmp_path / "results" / "trivial" / "one.json").counts == more.counts
+
+
 def test_power_is_said_before_the_first_piece(tmp_path, capsys):
     def do(piece):
         printed.append(capsys.readouterr().out)
