@@ -130,9 +130,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--first", type=int, default=0, metavar="SEED", help="of the seeds (default 0)")
     parser.add_argument("--rounds", type=int, default=ROUNDS, metavar="N", help=f"of a run (default {ROUNDS})")
     options = parser.parse_args(arguments)
+    try:
+        setups = {name: Setup.of(name) for name in options.arms}
+    except ValueError as error:
+        parser.error(str(error))
     settings = {"nodes": NODES, "generations": G, "start": START, "held out": HELD_OUT, "learning_rate": RATE}
-    for name in options.arms:
-        do: Callable[[str], Counts] = partial(play, Setup.of(name), options.rounds, options.state / BENCHMARK)
+    for name, setup in setups.items():
+        do: Callable[[str], Counts] = partial(play, setup, options.rounds, options.state / BENCHMARK)
         arm = Arm(
             benchmark=BENCHMARK,
             name=name.replace("/", "-"),

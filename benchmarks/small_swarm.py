@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -51,10 +52,14 @@ class Setup:
     def of(cls, name: str) -> Setup:
         """Returns the setup of an arm's name. Raises ValueError: there is no such arm."""
         shares, _, rest = name.removesuffix(WEIGHTED).partition("-")
-        num_local, num_external = map(int, shares.split("/"))
         behaviour, _, number = rest.rpartition("-")
-        if rest not in ("", "filtered") and (behaviour not in BEHAVIOURS or not 0 < int(number) < NODES):
-            raise ValueError(f"{rest} is none of {', '.join(BEHAVIOURS)} with a number of nodes below {NODES}")
+        deviate = behaviour in BEHAVIOURS and number.isdecimal() and 0 < int(number) < NODES
+        if not re.fullmatch(r"\d+/\d+", shares) or not (rest in ("", "filtered") or deviate):
+            raise ValueError(
+                f"{name} is no arm: give I/J, I/J-filtered or I/J-WORD-NUMBER, where WORD is one of "
+                f"{', '.join(BEHAVIOURS)} and NUMBER that of nodes, below {NODES}"
+            )
+        num_local, num_external = map(int, shares.split("/"))
         return cls(
             num_local=num_local,
             num_external=num_external,

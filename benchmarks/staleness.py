@@ -120,10 +120,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=SEEDS, metavar="N", help=f"runs of each arm (default {SEEDS})")
     parser.add_argument("--rounds", type=int, default=ROUNDS, metavar="N", help=f"of a run (default {ROUNDS})")
     options = parser.parse_args(arguments)
+    try:
+        setups = {name: Setup.of(name) for name in options.arms}
+    except ValueError as error:
+        parser.error(str(error))
     settings = {"tasks": TASKS, "generations": G, "start": START, "learning_rate": RATE}
     settings |= {"held out": HELD_OUT, "answers": ANSWERS}
-    for name in options.arms:
-        do: Callable[[str], Counts] = partial(play, Setup.of(name), options.rounds, options.state / BENCHMARK)
+    for name, setup in setups.items():
+        do: Callable[[str], Counts] = partial(play, setup, options.rounds, options.state / BENCHMARK)
         arm = Arm(
             benchmark=BENCHMARK,
             name=name,

@@ -65,10 +65,17 @@ def test_a_late_score_is_of_the_last_quarter_or_the_last_look_before_it():
     assert sharing.late_score(run, 70) == pytest.approx(0.1)
 
 
-@pytest.mark.parametrize("name", ["4/4-liars-3", "4/4-bores-1", "4/4-filtered-1"])
+@pytest.mark.parametrize("name", ["4/4-liars-3", "4/4-bores-1", "4/4-filtered-1", "4/x", "4/4-liars-x", "4"])
 def test_an_arm_that_is_not_there(name):
-    with pytest.raises(ValueError, match="is none of garbage"):
+    with pytest.raises(ValueError, match=f"{name} is no arm: give I/J, .* where WORD is one of garbage"):
         Setup.of(name)
+
+
+def test_arms_are_refused_before_the_first_is_played(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        sharing.main(["8/0", "4/4-lairs-1", "--results", str(tmp_path), "--state", str(tmp_path)])
+    assert "4/4-lairs-1 is no arm" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_lies_teach(tmp_path):
