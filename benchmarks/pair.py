@@ -30,7 +30,7 @@ from benchmarks import arithmetic, formulas, harness
 from benchmarks.formulas import CHARACTERS, MAX_CASES, MAX_PROGRAM, Problem, Program, program_of
 from benchmarks.harness import Arm, Counts, Result
 from benchmarks.power import of_seeds
-from benchmarks.sharing import told
+from benchmarks.sharing import late_score, told
 from benchmarks.sides import PLAIN
 from benchmarks.small_swarm import make_learner
 from benchmarks.tables import markdown
@@ -238,8 +238,9 @@ def table(results: Mapping[str, Result]) -> str:
     after equal numbers of its own tokens."""
     runs = {name: list(result.counts.values()) for name, result in results.items()}
     rows = [["before", "", *(percent(fmean(run[0][column] for run in runs["pair"])) for column in (2, 3)), "", ""]]
+    alone = results["alone"].counts
     for name in ARMS:
-        pairs = list(zip(runs[name], runs["alone"], strict=True))
+        pairs = [(run, alone[seed]) for seed, run in results[name].counts.items() if seed in alone]
         equal = [(run, other, min(run[-1][1], other[-1][1])) for run, other in pairs]
         rows.append(
             [
@@ -255,8 +256,9 @@ def table(results: Mapping[str, Result]) -> str:
 
 
 def late(run: Counts, column: int, tokens: float) -> float:
-    """Returns the mean score of the looks in the last quarter of the solver's first `tokens` tokens."""
-    return fmean(look[column] for look in run if 0.75 * tokens <= look[1] <= tokens)
+    """Returns the mean score of the looks in the last quarter of the solver's first `tokens` tokens, or of the last
+    look before it."""
+    return late_score([(look[0], look[column], look[1], 0) for look in run], tokens)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -265,6 +267,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=SEEDS, metavar="N", help=f"runs of each arm (default {SEEDS})")
     parser.add_argument("--rounds", type=int, default=ROUNDS, metavar="N", help=f"of a run (default {ROUNDS})")
     options = parser.parse_args(arguments)
+    if unknown := [name for name in options.arms if name not in ARMS]:
+        parser.error(f"{unknown[0]} is no arm: choose from {', '.join(ARMS)}")
     settings = {"problems": PROBLEMS, "generations": G, "start": START, "held out": HELD_OUT, "learning_rate": RATE}
     for name in options.arms:
         arm = Arm(

@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from benchmarks import formulas, pair
+from benchmarks import formulas, harness, pair
 from benchmarks.formulas import Problem, Program
 
 RIGHT, WRONG = Program(5, 13), Program(5, 12)
@@ -39,3 +39,22 @@ def test_a_late_score_is_of_the_last_quarter_of_equal_tokens():
     run = [[0, 0, 0.5], [16, 100, 0.6], [32, 200, 0.7], [48, 300, 0.9], [64, 400, 1.0]]
     assert pair.late(run, 2, 400) == pytest.approx(0.95)
     assert pair.late(run, 2, 220) == pytest.approx(0.7)
+    assert pair.late(run, 2, 90) == pytest.approx(0.5)
+
+
+def test_arms_are_paired_by_seed():
+    runs = {"0": [[0, 0, 0.5, 0.1], [16, 100, 0.6, 0.1]], "1": [[0, 0, 0.5, 0.1], [16, 100, 0.8, 0.1]]}
+    more = {"1": [[0, 0, 0.5, 0.1], [16, 100, 0.9, 0.1]]}
+    results = {
+        name: harness.Result(
+            benchmark="pair", arm=name, settings={}, seed=0, power=[], targets=[], sittings=[], counts=counts
+        )
+        for name, counts in {"alone": runs, "frozen": runs, "pair": more}.items()
+    }
+    assert pair.table(results).splitlines()[-1].endswith("| +10.0 points | +10.0 points |")
+
+
+def test_an_unknown_arm_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        pair.main(["pairs"])
+    assert "pairs is no arm: choose from alone, frozen, pair" in capsys.readouterr().err
