@@ -174,15 +174,13 @@ def table(results: Mapping[str, Result]) -> str:
         decided, wrong, refused = result.targets
         for letter, which in (("P", "right"), ("F", "wrong")):
             problems = [[one for one in found if one[0] == letter] for found in result.counts.values()]
+            followed = [[one for one in found if one[1] in "PF"] for found in problems]
             rows.append(
                 [
                     f"{kind}, {which}",
-                    f"{sum(map(len, problems))} of {len(problems)}",
+                    f"{sum(map(len, problems))} of {sum(map(bool, problems))}",
                     share(((sum(one[1] != "?" for one in found), len(found)) for found in problems), decided),
-                    share(
-                        ((sum(one[1] not in ("?", "R", letter) for one in found), len(found)) for found in problems),
-                        wrong,
-                    ),
+                    share(((sum(one[1] != letter for one in found), len(found)) for found in followed), wrong),
                     share(((sum(one[1] == "R" for one in found), len(found)) for found in problems), refused)
                     if letter == "P"
                     else "-",

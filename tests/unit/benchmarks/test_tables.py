@@ -3,7 +3,7 @@ import random
 
 import pytest
 
-from benchmarks import difficulty, harness, settled, tables
+from benchmarks import contest, difficulty, harness, settled, tables
 from benchmarks.attacks import ATTACKS
 from benchmarks.harness import RESULTS, Target
 from benchmarks.mutants import mutants
@@ -147,6 +147,20 @@ def test_mutants_differ_by_one_change_and_are_the_same_each_time():
     assert sorted(found) == sorted(
         [
             "def f(x, y):\n    return x - 1 if x < y else x and y",
+def test_wrong_verdicts_of_contests_are_a_share_of_the_verdicts():
+    def program(settled):
+        return ["P", settled, "", 0.1, ""]
+
+    counts = {"a": [program("P"), program("?")], "b": [program("R")], "c": [["F", "F", "", 0.1, ""]]}
+    targets = [contest.DECIDED, contest.WRONG, contest.REFUSED]
+    result = harness.Result(
+        benchmark="contest", arm="", settings={}, seed=0, power=[], targets=targets, sittings=[], counts=counts
+    )
+    right = contest.table({"programs": result, "functions": result}).splitlines()[2].split(" | ")
+    assert right[1] == "3 of 2"
+    assert right[3].startswith(f"0 % [0, {100 * wilson(0, 1).high:.1f}]")
+
+
             "def f(x, y):\n    return x + 2 if x < y else x and y",
             "def f(x, y):\n    return x + 0 if x < y else x and y",
             "def f(x, y):\n    return x + 1 if x <= y else x and y",
