@@ -58,7 +58,8 @@ TABLES = {
     "recalled-hidden": "attacks_table",
     "recalled-right": "programs_table",
 }
-"""By the name of the mark: the function of the benchmark that makes it. A name is a benchmark, or one and its arm."""
+"""By the name of the mark: the function of the benchmark that makes it. A name is a benchmark and one of its
+arms, or a benchmark with all of them that have no mark of their own."""
 BEGIN, END = "<!-- made by benchmarks.tables: {} -->", "<!-- end of what is made -->"
 
 
@@ -75,7 +76,11 @@ def page(text: str) -> str:
 def table(name: str) -> str:
     """A table, and what it was measured on."""
     benchmark, _, arm = name.partition("-")
-    results = {found: result for found, result in harness.results(benchmark).items() if arm in ("", found)}
+    results = {
+        found: result
+        for found, result in harness.results(benchmark).items()
+        if (found == arm if arm else f"{benchmark}-{found}" not in TABLES)
+    }
     if not results:
         raise SystemExit(f"there are no results for the table {name}: run `python -m benchmarks.{benchmark}` first")
     rows = getattr(import_module(f"benchmarks.{benchmark}"), TABLES[name])(results)

@@ -72,6 +72,12 @@ def test_a_figure_that_is_no_share_has_its_target_too():
     assert tables.against(peak, 4.0, "{:.1f} GiB") == "at most 4.0 GiB: met"
 
 
+def test_the_note_of_a_table_is_of_its_own_arms():
+    assert "pairs" not in tables.table("round").splitlines()[-1]
+    assert "3 pairs" in tables.table("round-lora").splitlines()[-1]
+    assert "engines" not in tables.table("rollout").splitlines()[-1]
+
+
 def test_a_share_of_nothing_is_a_dash():
     assert tables.share([(0, 0)], Target(figure="", at_most=0.0)) == "-"
 
