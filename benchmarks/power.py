@@ -90,7 +90,7 @@ def of_none(figure: str, n: int, unit: str = "problems") -> Power:
     return Power(figure=figure, design=Design.none, n=n, unit=unit, expected=0.0, shows=wilson(0, n).high)
 
 
-def wilson(successes: int, trials: int) -> Estimate:
+def wilson(successes: float, trials: int) -> Estimate:
     """Returns the share of successes in independent trials, with Wilson's score interval (Wilson 1927, JASA 22,
     209-212), which has a width even if none or all of them succeed."""
     share, z2 = successes / trials, Z * Z

@@ -100,13 +100,12 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def clustered(counts: Sequence[tuple[int, int]]) -> Estimate:
     """Returns the share of successes of trials in clusters, such as samples of a problem: (successes, trials) of each.
 
-    The bootstrap draws clusters with replacement. If none or all trials succeed, its interval would have no width; then
-    each cluster counts as one trial of Wilson's interval."""
+    The bootstrap draws clusters with replacement. If the share is the same in each, such as 0 or 1, its interval would
+    have no width; then each cluster counts as one trial of Wilson's interval."""
     array = np.asarray(counts, float)
     successes, trials = array.sum(axis=0)
-    if successes in (0, trials):
-        alike = wilson(len(counts) if successes else 0, len(counts))
-        return Estimate(value=successes / trials, low=alike.low, high=alike.high)
+    if len(np.unique(array[:, 0] / array[:, 1])) == 1:
+        return wilson(len(counts) * successes / trials, len(counts))
     rng = np.random.default_rng(0)
     drawn = [array[rng.integers(0, len(array), len(array))].sum(axis=0) for _ in range(RESAMPLES)]
     low, high = central([found / tried for found, tried in drawn])

@@ -147,12 +147,6 @@ def counted(counts):
     )
 
 
-def test_mutants_differ_by_one_change_and_are_the_same_each_time():
-    code = "def f(x, y):\n    return x + 1 if x < y else x and y"
-    found = mutants(code, 9, random.Random(0))
-    assert sorted(found) == sorted(
-        [
-            "def f(x, y):\n    return x - 1 if x < y else x and y",
 def test_wrong_verdicts_of_contests_are_a_share_of_the_verdicts():
     def program(settled):
         return ["P", settled, "", 0.1, ""]
@@ -167,6 +161,12 @@ def test_wrong_verdicts_of_contests_are_a_share_of_the_verdicts():
     assert right[3].startswith(f"0 % [0, {100 * wilson(0, 1).high:.1f}]")
 
 
+def test_mutants_differ_by_one_change_and_are_the_same_each_time():
+    code = "def f(x, y):\n    return x + 1 if x < y else x and y"
+    found = mutants(code, 9, random.Random(0))
+    assert sorted(found) == sorted(
+        [
+            "def f(x, y):\n    return x - 1 if x < y else x and y",
             "def f(x, y):\n    return x + 2 if x < y else x and y",
             "def f(x, y):\n    return x + 0 if x < y else x and y",
             "def f(x, y):\n    return x + 1 if x <= y else x and y",
@@ -189,3 +189,4 @@ def test_where_nothing_happened_in_any_cluster_the_interval_still_has_a_width():
     assert tables.clustered([(0, 8)] * 20) == wilson(0, 20)
     every = tables.clustered([(8, 8)] * 20)
     assert (every.value, every.low, every.high) == pytest.approx((1.0, 0.8389, 1.0), abs=5e-5)
+    assert tables.clustered([(1, 2), (8, 16), (2, 4), (3, 6)]) == wilson(2, 4)
