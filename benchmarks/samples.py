@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 from benchmarks import harness
@@ -50,19 +51,18 @@ def samples(known: Known, given: Mapping[str, Sequence[Sample]], name: str) -> l
 
 
 def table(results: Mapping[str, Result]) -> str:
-    """What is told of models' solutions from the tests alone, and in a group with fresh tests."""
-    (result,) = results.values()
-    (target,) = result.targets
+    """What is told of models' solutions, by their folder, from the tests alone, and in a group with fresh tests."""
     rows = []
-    for letter, which in (("P", "right"), ("F", "wrong")):
+    for (name, result), (letter, which) in product(results.items(), (("P", "right"), ("F", "wrong"))):
+        (target,) = result.targets
         for place, how in ((1, "visible tests"), (2, "and fresh tests")):
             found = [[one[place] for one in every if one[0] == letter] for every in result.counts.values()]
             shares = [
                 share(((sum(one in kinds for one in each), len(each)) for each in found), wanted)
                 for kinds, wanted in (("P", None), ("?", None), ("FR", target if letter == "P" else None))
             ]
-            rows.append([f"{which}, {how}", f"{sum(map(len, found))} of {sum(map(bool, found))}", *shares])
-    return markdown(["solutions", "number, problems", "taken for right", "left out", target.figure], rows)
+            rows.append([f"{name}: {which}, {how}", f"{sum(map(len, found))} of {sum(map(bool, found))}", *shares])
+    return markdown(["solutions", "number, problems", "taken for right", "left out", KILLED.figure], rows)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
