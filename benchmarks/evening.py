@@ -179,14 +179,14 @@ class Evening:
         peers = {name: items[0].scope.peer_id for name, items in rewards.items() if items}
         there = dict(zip(peers, self._machine.on_chain(list(peers.values())), strict=True))
         found = {}
-        for name in peers:
+        for name in NODES:
             done = sum(one.reward for one in rewards[name] if one.state is ItemState.DONE)
             sent = [one.reward for one in rewards[name] if one.state is ItemState.SENT]
             possible = [done + sum(sent[:count]) for count in range(len(sent) + 1)]
             found[name] = {
                 "earned": round(read_view(self._machine.swarm / name / "state").earned, 2),
                 "credited": round(sum(one.reward for one in rewards[name]) + sum(p for _, p in boxes[name].owed), 2),
-                "off": min(abs(there[name] - one) for one in possible),
+                "off": min(abs(there.get(name, 0) - one) for one in possible),
             }
         return found
 
@@ -251,8 +251,12 @@ def table(results: Mapping[str, Result]) -> str:
             [what, str(len(met)), str(len(went_on)), after, "; ".join(text for text, _ in said.most_common(2))]
         )
     lost = [one for found in counts.values() for one in found["lost"]]
-    points = [one for found in counts.values() for one in found["points"].values()]
-    off = sum(one["off"] + abs(one["credited"] - one["earned"]) for one in points)
+    off_by_node: dict[str, float] = {}  # the points are those of a node's whole life, so a loss is in all later pieces
+    for found in counts.values():
+        for name, one in found["points"].items():
+            now = one["off"] + abs(one["credited"] - one["earned"])
+            off_by_node[name] = max(off_by_node.get(name, 0.0), now)
+    off = sum(off_by_node.values())
     finished = sum((Counter(found["finished"]) for found in counts.values()), Counter())
     hours = sum(found["minutes"] for found in counts.values()) / 60
     sums = [

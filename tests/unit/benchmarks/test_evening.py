@@ -98,3 +98,25 @@ def test_messages_are_told_alike_whatever_their_numbers_and_paths():
     )
     assert evening.trouble({**run, "last_warning": {"at_s": -900.0, "text": "old"}}, 20.0) == ""
     assert evening.trouble({**run, "running": False}, 20.0) == "not running"
+
+
+def test_points_of_a_node_whose_outbox_is_empty_are_lost(tmp_path, monkeypatch):
+    monkeypatch.setattr(evening, "read_pending", lambda path: SimpleNamespace(items=[], owed=[]))
+    monkeypatch.setattr(evening, "read_view", lambda folder: SimpleNamespace(earned=2.5))
+    points = Evening(SimpleNamespace(swarm=tmp_path, on_chain=lambda peers: []))._points()
+    assert points == {name: {"earned": 2.5, "credited": 0, "off": 0} for name in evening.NODES}
+
+
+def test_a_loss_of_points_is_counted_once_though_every_later_piece_has_it():
+    lost = counts([1000], points={"node-1": {"earned": 3.5, "credited": 1.5, "off": 0}})
+    result = Result(
+        benchmark="evening",
+        arm="evening",
+        settings={},
+        seed=0,
+        power=[],
+        targets=list(TARGETS),
+        sittings=[],
+        counts={"piece 1": counts([1000]), "piece 2": lost, "piece 3": lost},
+    )
+    assert "| points lost or counted twice | 2.00, at most 0: **missed** |" in table({"evening": result})
