@@ -41,6 +41,8 @@ BENCHMARK = "evening"
 PIECES, PIECE_S = 16, 1800.0
 SAMPLE_S, LOOK_S, PATIENCE_S = 60.0, 2.0, 900.0
 """Seconds between two samples, between two looks at what has been finished, and until a program counts as stuck."""
+ROUNDS = 45
+"""Rounds that three nodes finish in a piece, about, for the power."""
 SETTLED = 5
 """The least samples, minutes, of a quarter of the life of a process whose growth is told."""
 SETTINGS = (
@@ -296,7 +298,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         settings={"settings": list(SETTINGS), "harms": list(HARMS)},
         seed=0,
         pieces=[f"piece {number + 1}" for number in range(options.pieces)],
-        power=[of_none("rounds after which something saved is lost", 100 * options.pieces, "rounds")],
+        power=[of_none("rounds after which something saved is lost", ROUNDS * options.pieces, "rounds")],
         targets=TARGETS,
     )
     with Machine(options.state / BENCHMARK, [*SETTINGS, f"tasks.mbpp.path={options.mbpp.absolute()}"]) as machine:
