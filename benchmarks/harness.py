@@ -216,8 +216,18 @@ def write(path: Path, text: str) -> None:
     replace_file(path, text)
 
 
+def require(path: Path) -> None:
+    """Ends the benchmark where there is no such file of data."""
+    if not path.is_file():
+        raise SystemExit(
+            f"{path} is no file: name one that is there. --mbpp FILE wants mbpp.jsonl of "
+            "https://github.com/google-research/google-research/tree/master/mbpp"
+        )
+
+
 def digest_of(path: Path) -> str:
-    """Returns the hash of a file, by which settings name data."""
+    """Returns the hash of a file, by which settings name data. Ends the benchmark where it is not there."""
+    require(path)
     return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
 
 

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 
+from benchmarks.harness import require
 from codezero.harness import sources
 from codezero.harness.problems import BenchProblem
 from codezero.tasks import mbpp
@@ -57,7 +58,8 @@ def problems(split: Split, path: Path) -> list[BenchProblem]:
 
 
 def references(split: Split, path: Path) -> dict[str, tuple[Task, str]]:
-    """The tasks of a split with MBPP's own solutions, by name."""
+    """The tasks of a split with MBPP's own solutions, by name. Ends the benchmark where the file is not there."""
+    require(path)
     rows = [row for row in read_rows(path, (*mbpp.COLUMNS, "code")) if isinstance(row, Mapping)]
     solutions = {str(row.get("task_id")): str(row.get("code")).replace("\r\n", "\n") for row in rows}
     return {one.name: (one.task, solutions[one.name]) for one in problems(split, path)}

@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from benchmarks.harness import digest_of
 from benchmarks.splits import FITTING, Split, check, problems, references
 from codezero.tasks.mbpp import SPLITS
 
@@ -47,3 +48,9 @@ def test_problems_of_a_file_with_all_of_them(tmp_path):
         "11": "def f():\n  return 11",
         "260": "def f():\n  return 260",
     }
+
+
+def test_a_file_that_is_not_there_is_told_with_where_to_get_it(tmp_path):
+    for of in (digest_of, lambda path: references(Split.report, path)):
+        with pytest.raises(SystemExit, match=r"no\.jsonl is no file: .*github\.com/google-research"):
+            of(tmp_path / "no.jsonl")
