@@ -58,7 +58,7 @@ class Pair:
     """A node that trains and a server, with the same weights."""
 
     def __init__(self, method: str, url: str, measured_url: str, sampler: Sampler, folder: Path) -> None:
-        self._lora = method == "lora"
+        self._lora, self._began = method == "lora", False
         self._own = Own(store.prepare(MODEL, HOME), lora=self._lora)
         self._own.start_learning(PLAIN, TOKENS)
         model = self._own.policy.model
@@ -69,6 +69,9 @@ class Pair:
         self._work = Work(tasks=tuple(p.task for p in load_problems()[:2]), num_generations=G, num_tokens=TOKENS)
 
     def measure(self, piece: str) -> Counts:
+        if piece != "all" and not self._began:
+            self.measure("all")  # after a stop: a difference is one to weights that the server has
+        self._began = True
         before = {name: rounded(weight) for name, weight in self._weights()}
         self._own.learn(self._work)
         snapshots = self._snapshots[Transfer.full if piece == "all" else Transfer.auto]
