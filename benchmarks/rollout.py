@@ -232,9 +232,11 @@ def rounds(options: Any, name: str) -> list[dict[str, Any]]:
     settings = (f"model.name={NAME}", "model.device=cpu", "model.threads=1")
     with subprocess.Popen([*serve, *settings], cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
-        next(line for line in server.stdout if "(Ctrl-C ends it)" in line)
-        found = played(folder, "rollout.engine=remote", f"rollout.servers=[{file}]", "model.threads=1", "rounds=4")
-        server.terminate()
+        try:
+            next(line for line in server.stdout if "(Ctrl-C ends it)" in line)
+            found = played(folder, "rollout.engine=remote", f"rollout.servers=[{file}]", "model.threads=1", "rounds=4")
+        finally:
+            server.terminate()  # else a node that fails leaves it, and its end is waited for
         print(server.stdout.read(), end="")
     return found
 
