@@ -27,6 +27,8 @@ TOGETHER = ("defaults-seed1", "defaults-seed2", "gpu")
 """The runs of one setting with different seeds."""
 PAIRS = (("shared", "alone"), ("double", "alone"), ("uniform", "alone"), ("earlier", "alone"))
 """Runs of which the first is compared with the second."""
+ASKED = ("model", "problems", "samples", "max_new_tokens")
+"""The settings in which evaluations that are compared are equal."""
 Rates = Mapping[str, float]
 """A share by problem."""
 
@@ -53,8 +55,13 @@ def measured(results: Mapping[str, Result]) -> Iterator[tuple[str, str, Result, 
         for checkpoint in CHECKPOINTS if name != arm else ():
             after = results.get(f"{name}-{checkpoint}")
             start = after and results.get(f"start-{after.settings['split']}")
-            if after and start:
+            if after and start and are_alike(start, after):
                 yield name, checkpoint, training, start, after
+
+
+def are_alike(one: Result, other: Result) -> bool:
+    """Whether two evaluations asked the same of one model's weights before and after, or of two runs of it."""
+    return all(one.settings.get(key) == other.settings.get(key) for key in ASKED)
 
 
 def gained(start: Result, afters: Sequence[Result]) -> list[tuple[Estimate, float, float]]:
@@ -92,7 +99,7 @@ def table(results: Mapping[str, Result]) -> str:
         reported.append([f"mean of {', '.join(TOGETHER)}", "", "", *(told(b, n, change) for change, b, n in gains)])
     for name, other in PAIRS:
         one, base = (results.get(f"{run}-newest") for run in (name, other))
-        if one and base:
+        if one and base and are_alike(one, base):
             gains = gained(base, [one])
             reported.append([f"{name} against {other}", "", "", *(told(b, n, change) for change, b, n in gains)])
     header = ["run, checkpoint", "rollouts", "hours (of processors)", "pass@1 at T=1", "greedy", "any of the samples"]
@@ -121,7 +128,7 @@ def of_more(results: Mapping[str, Result]) -> list[list[str]]:
         for arm, more in results.items():
             run, _, samples = arm.rpartition("-of")
             start = results.get(f"start-{after.settings['split']}-of{samples}")
-            if run == f"{name}-{checkpoint}" and start:
+            if run == f"{name}-{checkpoint}" and start and are_alike(start, more):
                 before, now = start.counts[SAMPLED_PIECE], more.counts[SAMPLED_PIECE]
                 pairs = [(of(before), of(now)) for of in (rates, solved_once)]
                 rows.append([run, samples, *(told(mean(a), mean(b), paired(a, b)) for a, b in pairs)])

@@ -154,6 +154,13 @@ def test_a_run_is_compared_with_the_start_on_its_own_problems():
     assert learnt.table(measured(split="tune")) == ""
 
 
+@pytest.mark.parametrize("other", [{"model": "1.5B"}, {"max_new_tokens": 128}, {"samples": 8}, {"problems": "hub"}])
+def test_a_run_is_not_compared_with_a_start_that_was_asked_for_something_else(other):
+    results = measured()
+    results["start-report"].settings.update(other)
+    assert learnt.table(results) == ""
+
+
 def test_runs_that_choose_settings_are_compared_by_the_hour():
     results = measured(split="tune")
     results["start-tune"] = results.pop("start-report")
