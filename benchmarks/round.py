@@ -195,6 +195,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--tokens", type=int, default=0, help="of every attempt; 0 for what the results are of")
     parser.add_argument("--alone", action="store_true", help="only print what one update costs, here")
     options = parser.parse_args(arguments)
+    if options.before is None and not options.alone and (compared := [one for one in options.arms if one in METHODS]):
+        parser.error(f"{compared[0]} compares two checkouts: name the other one with --before FOLDER")
     warnings.filterwarnings("ignore", message=".*gradient_checkpointing_enable")  # the reference's name for it
     devices.set_threads(int(os.environ.get("OMP_NUM_THREADS", "0")))
     folder = store.prepare(options.model, HOME)

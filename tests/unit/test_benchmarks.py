@@ -91,6 +91,12 @@ def test_one_update_tells_what_it_costs(method, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["cpu_s"] > 0
 
 
+def test_learning_is_compared_with_another_checkout_that_has_to_be_named(capsys):
+    with pytest.raises(SystemExit):
+        round_benchmark.main(["g2", "lora"])
+    assert "lora compares two checkouts: name the other one with --before FOLDER" in capsys.readouterr().err
+
+
 def test_learning_is_compared_by_medians_of_pairs():
     counts = {str(i): {"before": {"cpu_s": 10.0}, "now": {"cpu_s": 4.0 + i}} for i in range(3)}
     result = harness.Result(
