@@ -187,7 +187,7 @@ def table(results: Mapping[str, Result]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = harness.parser("draws", __doc__)
-    parser.add_argument("--seeds", type=int, default=40)
+    parser.add_argument("--seeds", type=int, default=20, metavar="N", help="runs of each arm (default 20)")
     options = parser.parse_args(arguments)
     for name in ("uniform", "informative", "oracle"):
         arm = Arm(
