@@ -10,7 +10,6 @@ what `MOST_GAP` bounds and, of honest attempts, the mean weight of a token with 
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -20,6 +19,7 @@ from statistics import fmean, median
 import torch
 
 from benchmarks import arithmetic, small_swarm
+from benchmarks.harness import command_line
 from benchmarks.sharing import START
 from benchmarks.small_swarm import Node
 from benchmarks.tables import markdown
@@ -103,7 +103,7 @@ def real() -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line("claims", __doc__)
     parser.add_argument("what", nargs="?", choices=("small", "real"), default="small")
     parser.add_argument("--rounds", type=int, default=LOOKS[-1], metavar="N", help=f"default {LOOKS[-1]}")
     parser.add_argument(

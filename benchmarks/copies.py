@@ -10,13 +10,13 @@ of a group's distinct programs how many of the groups have so many, and which sh
 
 from __future__ import annotations
 
-import argparse
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
 from benchmarks.evaluator import read_samples
+from benchmarks.harness import command_line
 from benchmarks.splits import Split
 from codezero.evaluate.copies import program_of
 from codezero.evaluate.jobs import MIN_TOKENS, ProgramPrint
@@ -34,8 +34,8 @@ Group = frozenset[ProgramPrint]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("samples", type=Path)
+    parser = command_line("copies", __doc__)
+    parser.add_argument("samples", type=Path, help="results of codezero eval on MBPP's problems")
     problems = programs_of(parser.parse_args(arguments).samples)
     num = sum(map(len, problems))
     print(f"{len(problems)} problems, {num} samples, {sum(p is None for one in problems for p in one)} do not parse")

@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-import argparse
-
 import numpy as np
 
+from benchmarks.harness import command_line
 from codezero.evaluate.gain import Direction, newest
 from codezero.evaluate.intervals import Floats
 from codezero.policy.probing.probe import SAMPLES, START_SAMPLES
@@ -34,8 +33,8 @@ def _is_found(rng: np.random.Generator, gain: float, passes: int) -> bool:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=400)
+    parser = command_line("gain", __doc__)
+    parser.add_argument("--runs", type=int, default=400, metavar="N", help="simulated runs of each cell (default 400)")
     runs = parser.parse_args().runs
     print("share of runs found to learn, by points gained and passes after the start")
     print("points" + "".join(f"{number:>7}" for number in PASSES))

@@ -13,7 +13,6 @@ The pool is opened so that all groups are read in every round; `swarm.pool=0` le
 
 from __future__ import annotations
 
-import argparse
 import json
 import secrets
 import statistics
@@ -32,6 +31,7 @@ from typing import Any
 import psutil
 
 from benchmarks.attacks.bombs import BOMBS, CASES, TEST_BOMBS, solution
+from benchmarks.harness import command_line
 from benchmarks.measure import machine
 from codezero.config import Network, SwarmConfig
 from codezero.identity.key import Identity, load_or_create
@@ -57,9 +57,9 @@ MakeGroups = Callable[[], list[RolloutGroup]]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--network", choices=["native", "genrl"], default="native")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser = command_line("hostile", __doc__)
+    parser.add_argument("--network", choices=["native", "genrl"], default="native", help="wire format (default native)")
+    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="of each run (default 3)")
     parser.add_argument("settings", nargs="*", help="of the node, such as train.method=lora")
     options = parser.parse_args()
     network = Network(options.network)

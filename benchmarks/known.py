@@ -12,7 +12,6 @@ Rows are those who read, columns those who wrote: which share of the groups was 
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import functools
 import hashlib
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import splits
+from benchmarks.harness import command_line
 from codezero.config import BuiltinConfig, DatasetConfig, PeerTasks, ProposalsConfig, SwarmConfig, TasksConfig
 from codezero.network import wire
 from codezero.network.board import Notice, Sight
@@ -114,9 +114,9 @@ class Node:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line("known", __doc__)
     splits.add_mbpp(parser)
-    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--rounds", type=int, default=30, metavar="N", help="of each node (default 30)")
     options = parser.parse_args(arguments)
     kinds = kinds_of_nodes(options.mbpp)
     with Workers(1) as workers:
