@@ -141,7 +141,7 @@ set_up_venv() {
     "$python" -m venv .venv || fail "$python cannot make a virtual environment: install its venv package (python3-venv)"
   fi
   echo "installing packages: 0.5 GB to download (3 GB with CUDA), a few minutes, at 1 MB/s twelve" >&2
-  [ -n "$extra" ] || echo "then 0.5 GB of weights are fetched and prepared; the first round ends five to fifteen" \
+  [ -n "$extra" ] || echo "then 0.5 GB of weights are fetched, 1.6 on a large machine, and prepared; the first round ends five to fifteen" \
     "minutes after that, and is told here" >&2
   # The pip that Python brings tells a download that broke off as packages that somebody tampered with; this one resumes it.
   (pip_install 'pip>=25.2,<27') 2> >(only_retries) >/dev/null || true
