@@ -32,7 +32,7 @@ DROPPED = {
     "unknown_environment": "of another node, its task of an environment that is not loaded here (tasks.modules)",
     "banned": "of a node in swarm.banned_peers",
 }
-"""The meanings of the commonest reasons for dropping groups; any other means that something was malformed."""
+"""The meanings of the commonest reasons for dropping groups; docs/terminal.md has all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
