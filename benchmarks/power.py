@@ -9,21 +9,18 @@ from enum import Enum
 from math import sqrt
 from statistics import NormalDist
 
+from scipy.stats import t as student
+
 from codezero.evaluate.metrics import CONFIDENCE, Estimate
 
 POWER = 0.8
 Z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 Z_POWER = NormalDist().inv_cdf(POWER)
-T_95 = {
-    **{2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262, 11: 2.228},
-    **{12: 2.201, 13: 2.179, 14: 2.160, 15: 2.145, 16: 2.131, 17: 2.120, 18: 2.110, 19: 2.101, 20: 2.093},
-}
-T_POWER = {
-    **{2: 1.376, 3: 1.061, 4: 0.978, 5: 0.941, 6: 0.920, 7: 0.906, 8: 0.896, 9: 0.889, 10: 0.883, 11: 0.879},
-    **{12: 0.876, 13: 0.873, 14: 0.870, 15: 0.868, 16: 0.866, 17: 0.865, 18: 0.863, 19: 0.862, 20: 0.861},
-}
-"""The quantiles of Student's t for 97.5 % and for `POWER`, by the number of seeds; of others those of the normal
-distribution serve."""
+
+
+def t_quantile(share: float, n: int) -> float:
+    """Returns the quantile of Student's t for a mean over `n` seeds, at least 2."""
+    return float(student.ppf(share, n - 1))
 
 
 class Design(str, Enum):
@@ -67,8 +64,8 @@ def of_seeds(figure: str, n: int, sd: float) -> Power:
     """A mean of paired differences over few seeds, whose interval by Student's t is to exclude 0:
     (t + t_power) sd / sqrt(n), which for three seeds is 5 % below what the noncentral t distribution gives. One seed
     has no interval, and counts as two."""
-    t = T_95.get(max(n, 2), Z) + T_POWER.get(max(n, 2), Z_POWER)
-    shows = t * sd / sqrt(n)
+    both = t_quantile((1 + CONFIDENCE) / 2, max(n, 2)) + t_quantile(POWER, max(n, 2))
+    shows = both * sd / sqrt(n)
     return Power(figure=figure, design=Design.mean, n=n, unit="seeds", expected=sd, shows=shows)
 
 

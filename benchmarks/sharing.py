@@ -38,9 +38,10 @@ import torch
 
 from benchmarks import arithmetic, harness
 from benchmarks.harness import Arm, Counts, Result
-from benchmarks.power import T_95, of_seeds
+from benchmarks.power import of_seeds, t_quantile
 from benchmarks.small_swarm import NODES, RATE, G, Node, Setup, play_round
 from benchmarks.tables import markdown
+from codezero.evaluate.metrics import CONFIDENCE
 from codezero.observe.probes import percent, points
 
 BENCHMARK = "sharing"
@@ -112,14 +113,13 @@ def late_score(run: Counts, tokens: float) -> float:
 
 
 def told(differences: Sequence[float]) -> str:
-    """Returns `+3.1 points [+1.2, +5.0]`, the interval by Student's t over paired seeds; of more than 20 it is by the
-    quantile for 20, which makes it up to 7 % wider."""
+    """Returns `+3.1 points [+1.2, +5.0]`, the interval by Student's t over paired seeds."""
     if not any(differences):
         return ""
     mean = fmean(differences)
     if len(differences) == 1:
         return f"{points(mean)} points"
-    half = T_95[min(len(differences), 20)] * stdev(differences) / len(differences) ** 0.5
+    half = t_quantile((1 + CONFIDENCE) / 2, len(differences)) * stdev(differences) / len(differences) ** 0.5
     return f"{points(mean)} points [{points(mean - half)}, {points(mean + half)}]"
 
 

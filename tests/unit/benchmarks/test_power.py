@@ -17,7 +17,7 @@ def test_a_mean_as_in_cohen():
 def test_few_seeds_show_less_than_the_normal_distribution_says():
     """80 % of runs with three seeds show 3.26 standard deviations (noncentral t)."""
     assert of_seeds("", 3, 1.0).shows == pytest.approx(3.26, rel=0.06)
-    assert of_seeds("", 200, 1.0).shows == pytest.approx(of_mean("", 200, 1.0).shows)
+    assert of_seeds("", 200, 1.0).shows == pytest.approx(of_mean("", 200, 1.0).shows, rel=0.01)
 
 
 @pytest.mark.parametrize(
