@@ -34,7 +34,7 @@ export async function replying(request: Request, act: () => Promise<Response>): 
       console.error(`${path}: ${error.status} ${error.message}`);
       return Response.json({ error: error.message, ...error.fields }, { status: error.status });
     }
-    console.error(`${path}: 500 ${error instanceof Error ? `${error.name}: ${oneLine(error.message)}` : "unknown"}`);
+    console.error(`${path}: 500 ${error instanceof Error ? briefly(error) : "unknown"}`);
     return Response.json({ error: "an unexpected error occurred: this is a fault of the app" }, { status: 500 });
   }
 }
@@ -53,6 +53,11 @@ export function oneLine(text: unknown): string {
     .replace(/\S+:\/\/\S*/g, "(address)")
     .replace(/[^\x20-\x7e]+/g, " ")
     .slice(0, SHOWN_CHARS);
+}
+
+/** An error's name and first line: the lines after it are, of viem's errors, addresses and request bodies. */
+export function briefly(error: Error): string {
+  return `${error.name}: ${oneLine(error.message.split("\n")[0])}`;
 }
 
 /** Throws Refusal: 413, 415, or 400 for what is no JSON. */

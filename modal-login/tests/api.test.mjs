@@ -7,6 +7,7 @@ import { parseEventLogs } from "viem";
 import { entryPoint07Abi } from "viem/account-abstraction";
 import { ORG_ID } from "./alchemy.mjs";
 import { App, Chain, digest, inDays } from "./harness.mjs";
+import { eventually } from "./processes.mjs";
 
 let chain, app, key;
 let count = 0;
@@ -21,6 +22,7 @@ after(async () => {
 });
 beforeEach(async () => {
   app.alchemy.mode = app.bundler.mode = "ok";
+  app.bundler.beforeSending = async () => undefined;
   key = await app.seed();
 });
 
@@ -160,6 +162,20 @@ test("what goes wrong at the bundler is one line, without its address", async ()
   const busy = await register("QmA");
   assert.equal(busy.status, 502);
   assert.ok(!busy.text.includes("secret-key"), busy.text);
+});
+
+test("what account-kit logs of it is one line too, without addresses and what was sent", async () => {
+  app.bundler.beforeSending = async () => {
+    app.bundler.mode = "HTTP 503"; // also for what account-kit then asks the chain, to log why
+  };
+  const start = app.output.length;
+  assert.equal((await register(newPeer())).status, 502);
+  const logged = () => app.output.slice(start);
+  await eventually(async () => assert.match(logged(), /Entrypoint reverted[^\n]*\n[^\n]+\n/));
+  assert.match(logged(), /^ContractFunctionExecutionError: [^\n]+$/m);
+  for (const word of [app.bundler.url, "example.org", "URL:", "Request body:", "signature"]) {
+    assert.ok(!logged().includes(word), `${word} in ${logged()}`);
+  }
 });
 
 test("a sign-in makes a key pair that only its file knows, and activates it", async () => {
