@@ -9,12 +9,13 @@ export function chain(): Chain {
   return chainFor(settings().chainId);
 }
 
-/** Sends operations to the bundler, with the key, and reads to the RPC server, without the key if that is another one. */
+/** Sends operations to the bundler, with the key, and reads to the RPC server. */
 export function transport(): AlchemyTransport {
   const { apiKey, bundlerUrl, rpcUrl } = settings();
   const connection = apiKey ? { rpcUrl: bundlerUrl, jwt: apiKey } : { rpcUrl: bundlerUrl };
   if (rpcUrl === bundlerUrl) return alchemy({ ...connection, retryCount: 1 });
-  return alchemy({ alchemyConnection: connection, nodeRpcUrl: rpcUrl, retryCount: 1 });
+  const fetchOptions = { headers: headersFor(rpcUrl) }; // for the RPC server; the bundler gets those of its connection too
+  return alchemy({ alchemyConnection: connection, nodeRpcUrl: rpcUrl, fetchOptions, retryCount: 1 });
 }
 
 export function reader(timeoutMs = RPC_TIMEOUT_MS): PublicClient {

@@ -6,6 +6,7 @@ import { after, before, beforeEach, test } from "node:test";
 import { parseEventLogs } from "viem";
 import { entryPoint07Abi } from "viem/account-abstraction";
 import { ORG_ID } from "./alchemy.mjs";
+import { Bundler } from "./bundler.mjs";
 import { App, Chain, digest, inDays } from "./harness.mjs";
 import { eventually } from "./processes.mjs";
 
@@ -155,6 +156,28 @@ test("the status of a key is plain text; an expired one is not activated and can
   assert.equal(await status(), "not activated");
   const reply = await register("QmA");
   assert.deepEqual([reply.status, reply.error], [401, "the session key has expired: sign in again"]);
+});
+
+test("an RPC server of its own gets the API key where it is at the bundler's host, also when an operation is written", async () => {
+  const split = await App.start(chain);
+  const other = await new Bundler(chain.url, chain.erc4337).listen();
+  try {
+    split.bundler.mode = "wants the key";
+    other.mode = "wants no key";
+    for (const url of [`${split.bundler.url}/rpc`, other.url]) {
+      await split.again({ RPC_URL: url });
+      await split.seed();
+      const reply = await split.post("/api/register-peer", { orgId: ORG_ID, peerId: newPeer() });
+      assert.equal(reply.status, 200, reply.text);
+      const balance = await split.post("/api/bet-token-balance", { orgId: ORG_ID, peerId: newPeer() });
+      assert.equal(balance.status, 200, balance.text);
+      const read = await split.post("/api/rpc", { jsonrpc: "2.0", id: 1, method: "eth_chainId" });
+      assert.ok(read.result, read.text);
+    }
+  } finally {
+    await split.stop();
+    other.close();
+  }
 });
 
 test("what goes wrong at the bundler is one line, without its address", async () => {

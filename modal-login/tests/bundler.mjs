@@ -12,6 +12,7 @@ import { createServer } from "node:http";
 import { parseArgs } from "node:util";
 import { decodeFunctionData, encodeFunctionResult, parseAbi, toHex } from "viem";
 import { entryPoint07Address } from "viem/account-abstraction";
+import { API_KEY } from "./alchemy.mjs";
 import { ask } from "./alto.mjs";
 import { Erc4337 } from "./erc4337.mjs";
 
@@ -52,6 +53,11 @@ export class Bundler {
     let text = "";
     for await (const chunk of request) text += chunk;
     if (this.mode === "hangs") return;
+    const knows = request.headers.authorization === `Bearer ${API_KEY}`;
+    if (this.mode === (knows ? "wants no key" : "wants the key")) {
+      response.writeHead(401, { "content-type": "application/json" }).end("{}");
+      return;
+    }
     const asked = JSON.parse(text);
     const answers = await Promise.all([asked].flat().map((one) => this.answer(one)));
     const failed = answers.some((answer) => answer.error);

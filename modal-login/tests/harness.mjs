@@ -88,6 +88,13 @@ export class App {
     return app;
   }
 
+  /** Starts it again, with other settings. */
+  async again(environment) {
+    await stopped(this.process);
+    Object.assign(this.environment, environment);
+    await this.run();
+  }
+
   async run() {
     this.output = "";
     this.process = spawn(process.execPath, ["start.mjs"], { cwd: ROOT, env: this.environment, stdio: ["ignore", "pipe", "pipe"] });
