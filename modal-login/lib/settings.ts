@@ -5,13 +5,18 @@ import { address } from "./inputs";
 
 const url = z
   .string()
+  .trim()
   .url()
   .regex(/^https?:\/\//, "no http(s) address")
+  .regex(/^[^/]*\/\/[^@/?#]*([/?#]|$)/, "an address with a user name or password cannot be asked")
   .transform((text) => text.replace(/\/+$/, ""));
+
+/** Goes into a header. */
+const key = z.string().trim().regex(/^[\x21-\x7e]*$/, "a key has no spaces, line breaks or other such characters");
 
 const environment = z.object({
   ALCHEMY_BASE_URL: url.default("https://api.g.alchemy.com"),
-  ALCHEMY_API_KEY: z.string().default(""),
+  ALCHEMY_API_KEY: key.default(""),
   PAYMASTER_POLICY_ID: z.string().default(""),
   BUNDLER_URL: url.default("https://gensyn-testnet.g.alchemy.com/v2"),
   RPC_URL: url.optional(),

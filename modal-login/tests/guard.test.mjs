@@ -258,6 +258,20 @@ test("a wrong setting ends the start with one line that names it", async () => {
   assert.match((await startWith({ BUNDLER_URL: "file:///etc/passwd" })).said, /^error: BUNDLER_URL: /);
 });
 
+test("an address or a key with which no request can be made ends the start, and is not shown", async () => {
+  const users = { ALCHEMY_BASE_URL: "anna:secret@", BUNDLER_URL: "secret@", RPC_URL: ":secret@" };
+  for (const [name, user] of Object.entries(users)) {
+    const { code, said } = await startWith({ [name]: `https://${user}rpc.example/v2` });
+    assert.equal(code, 1);
+    assert.equal(said, `error: ${name}: an address with a user name or password cannot be asked; see modal-login/README.md\n`);
+  }
+  for (const key of ["sec\nret", "sec…ret"]) {
+    const { code, said } = await startWith({ ALCHEMY_API_KEY: key });
+    assert.equal(code, 1);
+    assert.match(said, /^error: ALCHEMY_API_KEY: a key has no spaces, [^\n]*README\.md\n$/);
+  }
+});
+
 test("`address` says what to do where no app has run, or does not answer", async () => {
   const empty = await startWith({ DATA_DIR: join(app.folder, "nothing") }, "address");
   assert.match(empty.said, /^error: there is no .*nothing.token: start the app first, or set DATA_DIR/);
