@@ -2,6 +2,7 @@
 //
 //   node start.mjs            prints, on a terminal, the address that lets a browser in
 //   node start.mjs address    prints another one of the running app
+import { createHmac, randomBytes } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -53,10 +54,19 @@ async function address() {
   const file = join(process.env.DATA_DIR, "token");
   if (!existsSync(file)) fail(`there is no ${file}: start the app first, or set DATA_DIR to that of the running one`);
   const token = readFileSync(file, "utf8").trim();
+  if (!(await hasToken(token))) fail(`no app of this folder answers at ${api}`);
   const asked = { method: "POST", headers: { authorization: `Bearer ${token}` } };
   const reply = await fetch(`${api}/api/ticket`, asked).catch(() => undefined);
   if (!reply?.ok) fail(`no app of this folder answers at ${api}`);
   return `${place}/?ticket=${(await reply.json()).ticket}`;
+}
+
+/** Returns true if the app that answers has the token: another user may be listening. As `proof` in lib/access.ts. */
+async function hasToken(token) {
+  const nonce = randomBytes(32).toString("base64url");
+  const signal = AbortSignal.timeout(10_000);
+  const health = await fetch(`${api}/api/health?nonce=${nonce}`, { signal }).then((reply) => reply.json()).catch(() => undefined);
+  return health?.proof === createHmac("sha256", token).update(`health ${process.env.PORT} ${nonce}`).digest("base64url");
 }
 
 function fail(message) {

@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import { createHmac } from "node:crypto";
 import { once } from "node:events";
 import { readdir, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
-import { request } from "node:http";
+import { createServer, request } from "node:http";
 import { connect } from "node:net";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
@@ -277,6 +277,20 @@ test("`address` says what to do where no app has run, or does not answer", async
   assert.match(empty.said, /^error: there is no .*nothing.token: start the app first, or set DATA_DIR/);
   const elsewhere = await startWith({ DATA_DIR: app.data, CODEZERO_SIGN_IN_HOST: "127.0.0.2" }, "address");
   assert.match(elsewhere.said, /^error: no app of this folder answers at http:\/\/127\.0\.0\.2:/);
+});
+
+test("the command that prints an address does not send the token to who listens in the app's place", async () => {
+  const asked = [];
+  const listener = createServer((request, response) => {
+    asked.push(request.headers.authorization);
+    response.end(JSON.stringify({ alchemy: "reachable", proof: "x", ticket: "x" }));
+  }).listen(0, "127.0.0.1");
+  await once(listener, "listening");
+  const { code, said } = await startWith({ DATA_DIR: app.data, PORT: String(listener.address().port) }, "address");
+  listener.close();
+  assert.equal(code, 1);
+  assert.match(said, /^error: no app of this folder answers at /);
+  assert.deepEqual(asked, [undefined]);
 });
 
 test("settings may come from a file", async () => {
