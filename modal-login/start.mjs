@@ -17,6 +17,9 @@ if (existsSync(file)) {
 
 process.env.DATA_DIR = resolve(root, process.env.DATA_DIR || "temp-data");
 process.env.PORT ||= process.env.CODEZERO_SIGN_IN_PORT || "3000";
+if (!/^[1-9]\d{0,4}$/.test(process.env.PORT) || process.env.PORT > 65535) {
+  fail(`PORT: ${process.env.PORT} is no port from 1 to 65535`); // Next would listen on 3000
+}
 const host = process.env.CODEZERO_SIGN_IN_HOST || "127.0.0.1"; // some shells and compilers set HOST
 const bracketed = host.includes(":") ? `[${host}]` : host;
 const isHere = ["127.0.0.1", "0.0.0.0", "::"].includes(host);

@@ -293,6 +293,13 @@ test("the command that prints an address does not send the token to who listens 
   assert.deepEqual(asked, [undefined]);
 });
 
+test("what is no port ends the start", async () => {
+  for (const given of ["abc", "0", "65536", "3000x", "-1", "1e3"]) {
+    const { code, said } = await startWith({ PORT: given, DATA_DIR: app.data }, "address");
+    assert.deepEqual([code, said], [1, `error: PORT: ${given} is no port from 1 to 65535\n`]);
+  }
+});
+
 test("settings may come from a file", async () => {
   const file = join(app.folder, "sign-in.env");
   await writeFile(file, "CHAIN_ID=none\n");
