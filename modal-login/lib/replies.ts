@@ -44,7 +44,7 @@ export function validated<S extends z.ZodTypeAny>(value: unknown, schema: S): z.
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0];
   const where = issue?.path.join(".");
-  throw new Refusal(400, `bad request: ${where ? `${where}: ` : ""}${issue?.message ?? "not of the form"}`);
+  throw new Refusal(400, `bad request: ${where ? `${where}: ` : ""}${oneLine(issue?.message ?? "not of the form")}`);
 }
 
 /** The beginning of another program's text. Addresses go, since those of hosted servers carry keys. */

@@ -133,6 +133,15 @@ for (const [name, body, word] of BAD) {
   });
 }
 
+test("what is refused comes back, and is logged, in one short line", async () => {
+  const start = app.output.length;
+  const method = `eth_x\n/api/submit-reward: forged\u001b[31m${"x".repeat(100_000)}`;
+  const reply = await app.post("/api/rpc", { jsonrpc: "2.0", id: 1, method });
+  assert.equal(reply.status, 400);
+  assert.ok(reply.error.length < 300 && !/[\n\u001b]/.test(reply.error), reply.error.slice(0, 400));
+  await eventually(async () => assert.equal(app.output.slice(start), `/api/rpc: 400 ${reply.error}\n`));
+});
+
 test("a body that is too long, or no JSON by its type, is refused", async () => {
   assert.equal((await app.post("/api/register-peer", " ".repeat(300_000))).status, 413);
   const form = await app.post("/api/register-peer", { orgId: ORG_ID, peerId: "QmA" }, { "content-type": "text/plain" });
