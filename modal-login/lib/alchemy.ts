@@ -38,7 +38,7 @@ export async function reachability(): Promise<string> {
 /** Who has stamped a request, by Alchemy's word. Throws Refusal 401: nobody; 502: Alchemy cannot be asked. */
 export async function whoami(stamp: z.output<typeof stampedRequest>): Promise<User> {
   const { status, text } = await forward("whoami", JSON.stringify({ stampedRequest: stamp }));
-  if (status >= 500) throw new Refusal(502, `Alchemy answers whoami with HTTP ${status}: try again later`);
+  if (status >= 500 || status === 429) throw new Refusal(502, `Alchemy answers whoami with HTTP ${status}: try again later`);
   if (status !== 200) throw new Refusal(401, `Alchemy does not accept the stamp (HTTP ${status}): sign in again`);
   try {
     const { orgId, userId, address, email } = whoamiReply.parse(JSON.parse(text));

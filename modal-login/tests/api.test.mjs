@@ -253,6 +253,13 @@ test("whom Alchemy does not know gets no key", async () => {
   assert.equal((await app.stored("userApiKey.json"))[ORG_ID].length, 1);
 });
 
+test("who asks while Alchemy takes no more requests is told to try later, not to sign in again", async () => {
+  app.alchemy.mode = 429;
+  const stamp = { url: "https://x.example", body: "{}", stamp: { stampHeaderName: "X", stampHeaderValue: "s" } };
+  const reply = await app.post("/api/get-api-key", { whoamiStamp: stamp });
+  assert.deepEqual([reply.status, reply.error], [502, "Alchemy answers whoami with HTTP 429: try again later"]);
+});
+
 test("a damaged file is told and left as it is", async () => {
   await writeFile(join(app.data, "userApiKey.json"), "{half");
   const reply = await register("QmA");
