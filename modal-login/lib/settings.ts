@@ -69,7 +69,7 @@ function readSettings(variables: Record<string, string | undefined>): Settings {
     coordinator: read.SMART_CONTRACT_ADDRESS,
     market: read.PRG_CONTRACT_ADDRESS,
     sessionDays: read.SESSION_DAYS,
-    allowedHosts: list(read.ALLOWED_HOSTS).map((name) => name.toLowerCase()),
+    allowedHosts: list(read.ALLOWED_HOSTS).map((name) => name.toLowerCase().replace(/:\d+$/, "")),
     dataDir: resolve(/*turbopackIgnore: true*/ read.DATA_DIR),
     nodeKeys: list(read.NODE_KEYS),
     needsNoToken: read.ALLOW_WITHOUT_TOKEN === "1",

@@ -24,7 +24,7 @@ const NO_CHAIN = {
 let app, port;
 
 before(async () => {
-  app = await App.start(NO_CHAIN, { ALLOWED_HOSTS: "modal-login" });
+  app = await App.start(NO_CHAIN, { ALLOWED_HOSTS: "modal-login, Other:8080" });
   await app.seed();
   port = Number(new URL(app.url).port);
   POST.authorization = (await app.credentials()).authorization;
@@ -47,7 +47,7 @@ const BODY = JSON.stringify({ orgId: "nobody", peerId: "QmA" });
 /** A node's request, which gets as far as "user not found". */
 const POST = { method: "POST", body: BODY, "content-type": "application/json" };
 
-for (const host of ["localhost:3000", "127.0.0.1:3000", "[::1]:3000", "LOCALHOST", "modal-login:3000"]) {
+for (const host of ["localhost:3000", "127.0.0.1:3000", "[::1]:3000", "LOCALHOST", "modal-login:3000", "other:3000"]) {
   test(`known by the name ${host}`, async () => {
     assert.equal((await ask("/api/register-peer", { ...POST, host })).status, 404);
   });
