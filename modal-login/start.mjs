@@ -38,6 +38,7 @@ if (!server) {
 process.env.NEXT_TELEMETRY_DISABLED = "1";
 process.env.NODE_KEYS = (process.env.NODE_KEYS ?? "../swarm.pem")
   .split(",")
+  .map((path) => path.trim())
   .filter(Boolean)
   .map((path) => resolve(root, path))
   .join(",");

@@ -242,6 +242,18 @@ test("it listens on this machine alone", async () => {
   }
 });
 
+test("key files of nodes may be named with spaces after the commas", async () => {
+  const own = await App.start(NO_CHAIN);
+  try {
+    const peer = await own.makeIdentity();
+    assert.match(peer, /^Qm/);
+    await own.again({ NODE_KEYS: `${join(own.folder, "none.pem")}, ${own.environment.NODE_KEYS}` });
+    assert.deepEqual((await (await own.get("/api/machine")).json()).peers, [peer]);
+  } finally {
+    await own.stop();
+  }
+});
+
 async function startWith(environment, ...words) {
   const env = { PATH: process.env.PATH, PORT: String(await freePort()), SIGN_IN_ENV_FILE: "/dev/null", ...environment };
   const child = spawn(process.execPath, ["start.mjs", ...words], { cwd: ROOT, env, stdio: ["ignore", "ignore", "pipe"] });
