@@ -189,6 +189,12 @@ test("an RPC server of its own gets the API key where it is at the bundler's hos
   }
 });
 
+test("the page is told that the RPC server answers with something else than JSON-RPC", async () => {
+  app.bundler.mode = "wants no key";
+  const reply = await app.post("/api/rpc", { jsonrpc: "2.0", id: 1, method: "eth_chainId" });
+  assert.deepEqual([reply.status, reply.error], [502, "the RPC server answers with HTTP 401"]);
+});
+
 test("what goes wrong at the bundler is one line, without its address", async () => {
   app.bundler.mode = "HTTP 503";
   const busy = await register("QmA");

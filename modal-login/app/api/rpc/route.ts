@@ -27,8 +27,11 @@ export const POST = post(one, async (request) => {
       redirect: "error",
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });
-    return JSON.parse(await boundedText(response, MAX_REPLY_BYTES)) as unknown;
+    const reply = Object(JSON.parse(await boundedText(response, MAX_REPLY_BYTES))) as object;
+    if ("result" in reply || "error" in reply) return reply;
+    throw new Refusal(502, `the RPC server answers with HTTP ${response.status}`);
   } catch (error) {
+    if (error instanceof Refusal) throw error;
     throw new Refusal(502, `the RPC server cannot be reached: ${error instanceof SyntaxError ? "no JSON" : reason(error)}`);
   }
 });
