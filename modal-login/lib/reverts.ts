@@ -21,7 +21,8 @@ export function revertIn(error: unknown, abi: Abi): Revert | undefined {
 export function decodeRevert(data: Hex, abi: Abi): Revert | undefined {
   try {
     const { errorName, args } = decodeErrorResult({ abi, data });
-    if (errorName === "Error" || errorName === "Panic") return { reason: String(args?.[0] ?? "").slice(0, 200) };
+    if (errorName === "Error") return { reason: String(args?.[0] ?? "").slice(0, 200) };
+    if (errorName === "Panic") return { reason: `Panic(0x${BigInt(args?.[0] as bigint).toString(16)})` };
     return { name: errorName };
   } catch {
     return undefined; // another contract's error, or no error at all

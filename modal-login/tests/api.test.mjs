@@ -60,6 +60,16 @@ test("rewards and votes arrive with their values, also what is negative or beyon
   assert.deepEqual(await chain.read(chain.coordinator, "getVoterVotes", [BigInt(round), peer]), [other, peer]);
 });
 
+test("a refusal by the compiler's own checks, such as an overflow, comes back as Solidity names it", async () => {
+  const [peer, other] = [newPeer(), newPeer()];
+  await register(peer);
+  await register(other);
+  const reward = { orgId: ORG_ID, roundNumber: 0, stageNumber: 0, reward: String(2n ** 255n - 1n) };
+  assert.equal((await app.post("/api/submit-reward", { ...reward, peerId: peer })).status, 200);
+  const reply = await app.post("/api/submit-reward", { ...reward, peerId: other });
+  assert.deepEqual([reply.status, reply.error], [500, "the contract refuses submitReward: Panic(0x11)"]);
+});
+
 for (const mode of ["ok", "errors as HTTP 400"]) {
   test(`a contract's refusal comes back as 400 with its name (bundler: ${mode})`, async () => {
     const peer = newPeer();
