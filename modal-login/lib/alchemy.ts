@@ -18,8 +18,17 @@ const whoamiReply = z.object({
   email: z.string().max(320).optional().catch(undefined),
 });
 
-/** "reachable", or "unreachable: " and why, within 3 s. */
-export async function reachability(): Promise<string> {
+let probe: Promise<string> | undefined;
+
+/**
+ * "reachable", or "unreachable: " and why, within 3 s. Those who ask meanwhile share the answer: every user of the machine
+ * may ask.
+ */
+export function reachability(): Promise<string> {
+  return (probe ??= probed().finally(() => (probe = undefined)));
+}
+
+async function probed(): Promise<string> {
   const { alchemyUrl, apiKey } = settings();
   if (!apiKey && alchemyUrl === PUBLIC_ALCHEMY) return "unreachable: ALCHEMY_API_KEY is not set, see modal-login/README.md";
   let response: Response;

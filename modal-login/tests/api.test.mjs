@@ -306,6 +306,14 @@ test("health tells what is wrong with Alchemy, in time", async () => {
   assert.ok(Date.now() - started < 10_000);
 });
 
+test("many who ask for its health at once have it ask Alchemy once", async () => {
+  app.alchemy.mode = "hangs";
+  app.alchemy.asked.length = 0;
+  const replies = await Promise.all(Array.from({ length: 40 }, () => fetch(`${app.url}/api/health`).then((reply) => reply.json())));
+  assert.deepEqual([...new Set(replies.map(({ alchemy }) => alchemy))], ["unreachable: it gives no answer in time"]);
+  assert.ok(app.alchemy.asked.length < 5, `${app.alchemy.asked.length} requests`);
+});
+
 test("who has signed in on this machine is told also while the chain hangs", async () => {
   app.bundler.mode = "hangs";
   const { accounts } = await (await app.get("/api/machine", {})).json();
