@@ -117,26 +117,12 @@ class Tally:
 
     def add(self, found: Sequence[TallyChange], at: Progress, last: int, last_hash: str) -> None:
         """Counts the blocks from `at.next_block` to `last`, unless another process has counted them."""
-        with self._change():
-            moved = self._db.execute(
-                "UPDATE progress SET next_block = ?, read_block = ?, last_hash = ? "
-                "WHERE next_block = ? AND last_hash = ?",
-                (last + 1, last, last_hash, at.next_block, at.last_hash),
-            ).rowcount
-            if moved:
-                self._db.execute("DELETE FROM place WHERE recent = ?", (_RECENT,))
-                self._count(found, _SETTLED)
+        progress = {"next_block": last + 1, "read_block": last, "last_hash": last_hash}
+        self._move(found, at, progress, _SETTLED)
 
     def add_recent(self, found: Sequence[TallyChange], at: Progress, head: int) -> None:
         """Counts the blocks from `at.next_block` to the newest, until the next call replaces their changes."""
-        with self._change():
-            moved = self._db.execute(
-                "UPDATE progress SET read_block = ?, read_at_s = ? WHERE next_block = ? AND last_hash = ?",
-                (head, time.time(), at.next_block, at.last_hash),
-            ).rowcount
-            if moved:
-                self._db.execute("DELETE FROM place WHERE recent = ?", (_RECENT,))
-                self._count(found, _RECENT)
+        self._move(found, at, {"read_block": head, "read_at_s": time.time()}, _RECENT)
 
     def note_span(self, span: int) -> None:
         """Stores how many blocks the next request asks for."""
@@ -210,6 +196,17 @@ class Tally:
         self._db.execute(
             "INSERT OR REPLACE INTO progress VALUES (0, ?, ?, 0, '', ?, -1, -1, NULL)", (*self._scope, FIRST_SPAN)
         )
+
+    def _move(self, found: Sequence[TallyChange], at: Progress, progress: dict[str, object], recent: int) -> None:
+        columns = ", ".join(f"{name} = ?" for name in progress)
+        with self._change():
+            moved = self._db.execute(
+                f"UPDATE progress SET {columns} WHERE next_block = ? AND last_hash = ?",
+                (*progress.values(), at.next_block, at.last_hash),
+            ).rowcount
+            if moved:
+                self._db.execute("DELETE FROM place WHERE recent = ?", (_RECENT,))
+                self._count(found, recent)
 
     def _count(self, found: Sequence[TallyChange], recent: int) -> None:
         (num_rows,) = self._db.execute("SELECT COUNT(*) FROM place").fetchone() if found else (0,)
