@@ -29,8 +29,9 @@ Packed = tuple[str, bytes, float]
 
 _EXT = Decoder(Ext)
 _DIRECTORY = Decoder(tuple[Raw, Raw, Annotated[list[Raw], Meta(max_length=MAX_SENT_ENTRIES)]])
-_ENTRY = Decoder(tuple[Annotated[str, Meta(max_length=MAX_SUBKEY_CHARS)], bytes, float])
-_SUBKEY = Decoder(str)
+_Subkey = Annotated[str, Meta(max_length=MAX_SUBKEY_CHARS)]
+_ENTRY = Decoder(tuple[_Subkey, bytes, float])
+_SUBKEY = Decoder(_Subkey)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +72,6 @@ def pack_dictionary(entries: Iterable[Packed]) -> bytes:
 def read_subkey(tag: bytes) -> str | None:
     """Decodes the subkey in a request to store an entry; None if it is not text or too long."""
     try:
-        subkey = _SUBKEY.decode(tag)
+        return _SUBKEY.decode(tag)
     except UNREADABLE:
         return None
-    return subkey if len(subkey) <= MAX_SUBKEY_CHARS else None
