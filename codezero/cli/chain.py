@@ -67,10 +67,6 @@ def _folder_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _console() -> Console:
-    return Console()
-
-
 def _up(options: argparse.Namespace) -> int:
     from codezero.devchain.up import ChainOptions, up
 
@@ -80,13 +76,13 @@ def _up(options: argparse.Namespace) -> int:
 def _deploy(options: argparse.Namespace) -> None:
     from codezero.devchain import coordinator
 
-    coordinator.deploy(options.folder, options.rpc_url, options.stages, _console())
+    coordinator.deploy(options.folder, options.rpc_url, options.stages, Console())
 
 
 def _fund(options: argparse.Namespace) -> None:
     from codezero.devchain import coordinator
 
-    coordinator.fund(options.folder, options.rpc_url, options.addresses, options.amount, _console())
+    coordinator.fund(options.folder, options.rpc_url, options.addresses, options.amount, Console())
 
 
 def _tick(options: argparse.Namespace) -> None:
@@ -96,19 +92,19 @@ def _tick(options: argparse.Namespace) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: asked.set())
     client, contract = coordinator.open_coordinator(options.folder, options.rpc_url)
-    tick.run(client, contract, options.every, asked, _console())
+    tick.run(client, contract, options.every, asked, Console())
 
 
 def _add_bootnodes(options: argparse.Namespace) -> None:
     from codezero.devchain import coordinator
 
-    coordinator.add_bootnodes(options.folder, options.rpc_url, options.addresses, _console())
+    coordinator.add_bootnodes(options.folder, options.rpc_url, options.addresses, Console())
 
 
 def _list_bootnodes(options: argparse.Namespace) -> None:
     from codezero.devchain import coordinator
 
-    console = _console()
+    console = Console()
     for address in coordinator.bootnodes(options.folder, options.rpc_url):
         console.line(address)
 
@@ -116,4 +112,4 @@ def _list_bootnodes(options: argparse.Namespace) -> None:
 def _clear_bootnodes(options: argparse.Namespace) -> None:
     from codezero.devchain import coordinator
 
-    coordinator.clear_bootnodes(options.folder, options.rpc_url, _console())
+    coordinator.clear_bootnodes(options.folder, options.rpc_url, Console())

@@ -49,17 +49,16 @@ def _leaderboard(options: argparse.Namespace) -> int:
         board = read_swarm_board(_folders(options.folders), rpc_url=options.rpc_url, limit_s=limit_s, most=most)
     if options.json:
         print(json_line(asdict(board)))
-        return int(bool(board.problem) or not board.is_whole)
-    return show(board)
+    else:
+        show(board)
+    return int(bool(board.problem) or not board.is_whole)
 
 
-def show(board: Leaderboard) -> int:
-    """Prints the leaderboard and returns the exit code: 1 if it could not be read completely, else 0."""
-
+def show(board: Leaderboard) -> None:
+    """Prints the leaderboard for people."""
     console = Console()
     for line in lines(board, time.time()):
         console.line(line)
-    return int(bool(board.problem) or not board.is_whole)
 
 
 def _folders(given: Sequence[Path]) -> list[Path]:
