@@ -24,7 +24,7 @@ from codezero.evaluate.metrics import averages
 from codezero.ports import Gossip, Learner, Ledger, Proposals, Solver, TaskSource
 from codezero.reports import RoundReport, UpdateReport
 from codezero.runtime.memory import peak_rss_bytes
-from codezero.types import Memorised, RolloutGroup, RoundId, ScoredGroup, SwarmRound, TaskOrigin
+from codezero.types import Memorised, RoundId, ScoredGroup, SwarmRound, TaskOrigin
 
 if TYPE_CHECKING:
     from codezero.evaluate.evaluator import FrozenEvaluator
@@ -114,7 +114,9 @@ def _report(
     external = Counter(group.group.peer_id for group in chosen if group.external)
     average_at_k, pass_at_k = averages(own)
     mixed = [group.is_mixed for group in own if group.scored]
-    num_tokens = _num_tokens(swarm.local)
+    num_tokens = sum(
+        len(r.tokens.completion_ids) for group in swarm.local for r in group.rollouts if r.tokens is not None
+    )
     return RoundReport(
         round=round_id.number,
         policy_version=update.policy_version,
@@ -159,10 +161,6 @@ def _fresh_tests(scored: Sequence[ScoredGroup]) -> dict[str, int]:
     counts["unverified"] = sum(one.unverified for one in found)
     counts["recalled"] = sum(one.recalled is Memorised.YES for one in found)
     return dict(+counts)
-
-
-def _num_tokens(groups: Sequence[RolloutGroup]) -> int:
-    return sum(len(r.tokens.completion_ids) for group in groups for r in group.rollouts if r.tokens is not None)
 
 
 def _dropped(

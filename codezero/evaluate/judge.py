@@ -86,7 +86,8 @@ class ModelJudge:
             case None:
                 return Opinion(p_correct=None, reply=f"longer than {self._backend.name} takes, or answered otherwise")
             case Review():
-                found = features_of(answer, passed)
+                yes, no = answer.choices
+                found = calibration.features(yes - no, answer.logprobs, passed)
                 reply = f"log p {found['total']:.1f}, {found['mean']:.2f} a token; Yes/No {found['margin']:+.2f}"
                 return _of_probability(self._calibration.by_likelihood(found), reply)
             case str():
@@ -124,12 +125,6 @@ def choose_verdict(backend: JudgeBackend, wanted: VerdictMode) -> VerdictMode:
     if wanted is VerdictMode.likelihood and not isinstance(backend, Reviewer):
         raise EvaluatorError(f"{backend.name} cannot tell likelihoods: set evaluator.verdict=auto")
     return wanted
-
-
-def features_of(review: Review, passed: float) -> dict[str, float]:
-    """Returns `calibration.features` of a reviewed solution."""
-    yes, no = review.choices
-    return calibration.features(yes - no, review.logprobs, passed)
 
 
 def _of_probability(p: float, reply: str) -> Opinion:

@@ -100,12 +100,9 @@ def _hash(content: bytes) -> str:
 def _shipped(folder: Path) -> dict[str, bytes] | None:
     """Returns the shipped versions of the folder's files, in a checkout of those that were edited; None where they are
     not known."""
-    return _of_package() if folder != checkout.CONFIGS else _of_commit(folder)
-
-
-def _of_package() -> dict[str, bytes]:
-    source = checkout.CONFIGS
-    return {str(path.relative_to(source)): path.read_bytes() for path in source.rglob("*.yaml")}
+    if folder == checkout.CONFIGS:
+        return _of_commit(folder)
+    return {str(path.relative_to(checkout.CONFIGS)): path.read_bytes() for path in checkout.CONFIGS.rglob("*.yaml")}
 
 
 def _of_commit(folder: Path) -> dict[str, bytes] | None:

@@ -79,8 +79,10 @@ def with_contract_bootnodes(swarm: SwarmConfig, ledger: LedgerConfig, console: C
     """Returns the swarm's settings with the contract's bootnodes added, if there is a contract and it answers."""
     if ledger.kind is LedgerKind.local or not ledger.bootnodes:
         return swarm
+    from codezero.ledger.coordinator import Coordinator
+
     try:
-        named = _read_bootnodes(ledger)
+        named = Coordinator(*_contract(ledger)).bootnodes()
     except LedgerError as error:
         logger.warning(
             "the contract's bootnodes are not known: %s. Those of swarm.bootnodes are used; the next start asks again",
@@ -92,12 +94,6 @@ def with_contract_bootnodes(swarm: SwarmConfig, ledger: LedgerConfig, console: C
     if more:
         console.line(f"swarm: {counted(more, 'bootnode')} from the contract")
     return replace(swarm, bootnodes=found)
-
-
-def _read_bootnodes(config: LedgerConfig) -> Sequence[str]:
-    from codezero.ledger.coordinator import Coordinator
-
-    return Coordinator(*_contract(config)).bootnodes()
 
 
 def _usable(addresses: Sequence[str]) -> list[str]:
@@ -160,5 +156,4 @@ def _connected(config: LedgerConfig, key: bytes | None) -> tuple[Coordinator, Co
 def _contract(config: LedgerConfig) -> tuple[Contract, Rpc]:
     from codezero.ledger.rpc import open_contract
 
-    name, address = "SwarmCoordinator", config.contract_address
-    return open_contract(name, address, rpc_url=config.rpc_url, chain_id=config.chain_id)
+    return open_contract("SwarmCoordinator", config.contract_address, rpc_url=config.rpc_url, chain_id=config.chain_id)

@@ -93,7 +93,8 @@ def round_line(report: RoundReport, num_generations: int) -> str:
     if report.skipped is not None:
         parts.append(f"no update: {report.skipped}")
     else:
-        parts.append(f"loss {_signless_zero(report.loss):.4f} grad {report.grad_norm:.2f}")
+        loss = round(report.loss or 0.0, 4) + 0.0  # a zero has no sign then
+        parts.append(f"loss {loss:.4f} grad {report.grad_norm:.2f}")
     proposed = f" ({report.num_proposed_groups} proposed)" if report.num_proposed_groups else ""
     replayed = f" replayed {report.num_replayed_groups}" if report.num_replayed_groups else ""
     parts.append(f"local {report.num_local_groups}{proposed}{replayed} external {external(report)}")
@@ -132,7 +133,3 @@ def external(report: RoundReport) -> str:
     return f"{taken} from " + (
         " and ".join(map(animal_name, peers)) if len(peers) <= MAX_NAMED else f"{len(peers)} peers"
     )
-
-
-def _signless_zero(loss: float | None) -> float:
-    return round(loss or 0.0, 4) + 0.0

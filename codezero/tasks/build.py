@@ -78,7 +78,10 @@ def make_task_source(config: TasksConfig, seed: int) -> Mixture:
     withheld = Withheld(load_problems())
     wanted = _wanted(config)
     for dataset, settings in wanted:
-        _check_split(dataset, settings.split)
+        if settings.split not in dataset.splits:
+            raise TaskError(
+                f"tasks.{dataset.name}.split={settings.split} does not exist: use one of {', '.join(dataset.splits)}"
+            )
     # Asked once for both, so that a hub which does not answer is waited for only once.
     no_hub = _hub_trouble() if any(settings.path is None for _, settings in wanted) else None
 
@@ -148,11 +151,6 @@ def _tasks_to_list(dataset: _Dataset, split: str, config: TasksConfig, revision:
     for row in open_dataset(dataset.hub_id, split, columns, 0, revision)(0):
         with suppress(BadRow):  # counted when it is drawn
             yield dataset.to_problem(row, config).task
-
-
-def _check_split(dataset: _Dataset, split: str) -> None:
-    if split not in dataset.splits:
-        raise TaskError(f"tasks.{dataset.name}.split={split} does not exist: use one of {', '.join(dataset.splits)}")
 
 
 def _hub_trouble() -> HubUnreachable | None:

@@ -192,8 +192,4 @@ def _super(unit: Unit) -> Expression:
     return lambda frame: Super(frame[0][2], frame[1])
 
 
-def _lambda(unit: Unit, node: ast.Lambda) -> Expression:
-    return function_maker(unit, node, "<lambda>")
-
-
-EXPRESSIONS.update({ast.Call: _call, ast.Lambda: _lambda})
+EXPRESSIONS.update({ast.Call: _call, ast.Lambda: lambda unit, node: function_maker(unit, node, "<lambda>")})

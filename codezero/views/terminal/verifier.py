@@ -29,12 +29,13 @@ def _numbers(snapshot: Snapshot, width: int) -> list[Text]:
         base = [row("", (f"approving always would earn {last.reward_approving:.2f}", DIM))]
     masked = f", {last.num_masked} that nothing could judge" if last.num_masked else ""
     learned = f"no update: {safe(last.skipped)}" if last.skipped is not None else f"loss {last.loss:.4g}"
+    right = "" if last.candidates_right is None else f"{share(last.candidates_right)} were right"
     lines = [
         curve("Reward", [one.reward_mean for one in cases], "{:.2f}".format, "of 1", width),
         *base,
         curve("Valid", [one.valid for one in cases], "{:.0%}".format, "pass the reference", width),
         curve("Diagnosis", [one.right for one in cases], "{:.0%}".format, "right verdict", width),
-        curve("Approved", [one.approved for one in cases], "{:.0%}".format, _right(last.candidates_right), width),
+        curve("Approved", [one.approved for one in cases], "{:.0%}".format, right, width),
         Text(""),
         row("Written", f"{last.num_answers} answers on {last.num_groups} candidates{masked}"),
         row("Learned", f"policy version {last.policy_version}  {learned}"),
@@ -54,7 +55,3 @@ def _solver(last: SolverReport, right: Sequence[float | None], width: int) -> li
         curve("Solver", right, "{:.0%}".format, f"right of {last.num_attempts}", width),
         row("", f"{second}policy version {last.policy_version}  {learned}"),
     ]
-
-
-def _right(value: float | None) -> str:
-    return "" if value is None else f"{share(value)} were right"
