@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from codezero.errors import ModelError
-from codezero.llm.manifest import Manifest, describe_files
+from codezero.llm.manifest import MANIFEST, Manifest, describe_files
 from codezero.llm.sources import HUB_TIMEOUT_S, Report, bytes_in, hub_errors
 
 SUFFIXES = (".safetensors", ".json", ".jinja", ".model")
@@ -62,7 +62,8 @@ def download(
 
 
 def _is_wanted(name: str) -> bool:
-    return "/" not in name and (name.endswith(SUFFIXES) or name in ("merges.txt", "vocab.txt"))
+    is_of_model = name.endswith(SUFFIXES) and name != MANIFEST  # a prepared folder may have been uploaded
+    return "/" not in name and (is_of_model or name in ("merges.txt", "vocab.txt"))
 
 
 def _require_safetensors(repo: str, names: set[str]) -> None:

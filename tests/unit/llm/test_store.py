@@ -314,6 +314,15 @@ def test_what_came_of_an_earlier_commit_is_not_part_of_the_model(hub, tmp_path, 
     assert {path.name for path in prepare("org/own", cache).iterdir()} == {*files, "codezero.json"}
 
 
+def test_a_repository_made_of_a_prepared_folder_is_downloaded(hub, tmp_path, cache):
+    save_tiny(tmp_path / "own")
+    files = {path.name: path.read_bytes() for path in (tmp_path / "own").iterdir()}
+    hub({"org/own": {**files, "codezero.json": b"{}"}})
+    folder = prepare("org/own", cache)
+    assert {path.name for path in folder.iterdir()} == {*files, "codezero.json"}
+    verify("org/own", cache)
+
+
 def test_a_hub_id_without_safetensors_is_refused(hub, cache):
     hub({"org/pickled": {"config.json": b"{}", "pytorch_model.bin": b"pickle"}})
     message = error_of(prepare, "org/pickled", cache)
