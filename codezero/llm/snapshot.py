@@ -14,6 +14,9 @@ from codezero.llm.sources import HUB_TIMEOUT_S, Report, bytes_in, hub_errors
 SUFFIXES = (".safetensors", ".json", ".jinja", ".model")
 """The files that transformers needs, beside `merges.txt` and `vocab.txt`; not pickles (.bin, .pt), which could run
 code."""
+ADAPTER = "adapter_"
+"""The beginning of the names of an adapter's files. Where such lie beside a model's own, transformers loads them too
+and freezes the model."""
 
 
 def download(
@@ -62,15 +65,16 @@ def download(
 
 
 def _is_wanted(name: str) -> bool:
-    is_of_model = name.endswith(SUFFIXES) and name != MANIFEST  # a prepared folder may have been uploaded
+    # A prepared folder, with its manifest, may have been uploaded.
+    is_of_model = name.endswith(SUFFIXES) and name != MANIFEST and not name.startswith(ADAPTER)
     return "/" not in name and (is_of_model or name in ("merges.txt", "vocab.txt"))
 
 
 def _require_safetensors(repo: str, names: set[str]) -> None:
     if not any(name.endswith(".safetensors") for name in names):
         raise ModelError(
-            f"{repo} holds no safetensors, and pickled or GGUF weights are not taken from unknown repositories: "
-            "choose a repository with .safetensors files, or a name from `codezero models list`"
+            f"{repo} holds no safetensors of a whole model, and pickled or GGUF weights are not taken from unknown "
+            "repositories: choose a repository with .safetensors files, or a name from `codezero models list`"
         )
     if "config.json" not in names:
         raise ModelError(f"{repo} holds no config.json, so it is not a complete model: choose the base repository")

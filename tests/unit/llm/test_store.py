@@ -10,12 +10,16 @@ from pathlib import Path
 
 import huggingface_hub
 import pytest
+import torch
+from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from codezero.errors import ModelError
 from codezero.llm import store
+from codezero.llm.load import load_model
 from codezero.llm.store import ModelState, list_models, prepare, verify, weight_file
-from tests.builders import save_tiny
+from codezero.train.checkpoint import trainable_weights
+from tests.builders import save_tiny, tiny_model
 
 
 @pytest.fixture
@@ -321,6 +325,17 @@ def test_a_repository_made_of_a_prepared_folder_is_downloaded(hub, tmp_path, cac
     folder = prepare("org/own", cache)
     assert {path.name for path in folder.iterdir()} == {*files, "codezero.json"}
     verify("org/own", cache)
+
+
+def test_an_adapter_beside_a_hub_model_is_left_out(hub, tmp_path, cache):
+    save_tiny(tmp_path / "own")
+    files = {path.name: path.read_bytes() for path in (tmp_path / "own").iterdir()}
+    get_peft_model(tiny_model(), LoraConfig(target_modules="all-linear")).save_pretrained(tmp_path / "adapter")
+    adapter = {path.name: path.read_bytes() for path in (tmp_path / "adapter").iterdir()}
+    assert {"adapter_config.json", "adapter_model.safetensors"} <= adapter.keys()
+    hub({"org/own": {**adapter, **files}})
+    loaded = load_model("org/own", prepare("org/own", cache), torch.device("cpu"), torch.float32)
+    assert trainable_weights(loaded.model).keys() == trainable_weights(tiny_model()).keys()
 
 
 def test_a_hub_id_without_safetensors_is_refused(hub, cache):
