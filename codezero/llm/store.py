@@ -116,8 +116,9 @@ def weight_file(name: str, cache_dir: str | Path, *, report: Report = say) -> Pa
     Raises ModelError: there is no such file, no source gives the right bytes, or the disk is full or not writable.
     """
     own = Path(name).expanduser()
-    if own.suffix == ".gguf" and own.is_file():
-        return own
+    with told_as(ModelError, f"cannot use {name}", "give it the rights, or give another model"):
+        if own.suffix == ".gguf" and own.is_file():
+            return own
     model = catalogue.find(name)
     if model is None:
         known = ", ".join(entry.name for entry in catalogue.CATALOGUE)

@@ -433,6 +433,10 @@ def test_a_weight_file_that_is_not_known_is_one_line(tiny, cache, name):
     assert "no GGUF file is known for" in error_of(weight_file, name, cache)
 
 
+def test_a_weight_file_with_a_name_that_no_file_can_have_is_one_line(tiny, cache):
+    assert "File name too long" in error_of(weight_file, "a" * 300 + ".gguf", cache)
+
+
 def test_a_weight_file_that_cannot_be_had_is_one_line(tiny, index, cache):
     for wheel in index.iterdir():
         wheel.unlink()
