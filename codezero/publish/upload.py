@@ -115,6 +115,11 @@ def _what_went_wrong(error: BaseException) -> dict[str, Any]:
         if response is not None:
             said = ((getattr(other, "server_message", None) or "").strip().splitlines() for other in found)
             detail = next((lines[0][:_MAX_DETAIL] for lines in said if lines), "")
+            if "authorization" not in response.request.headers:
+                # The storage of large files, which never sees the token. Its links expire after 15 minutes, also while
+                # other files are sent.
+                detail = f"its storage says HTTP {response.status_code}"
+                return {"status": None, "wait_s": None, "detail": detail}
             return {"status": response.status_code, "wait_s": None, "detail": detail}
     return {"status": None, "wait_s": None, "detail": first_line(found[-1])[:_MAX_DETAIL]}
 

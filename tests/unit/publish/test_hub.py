@@ -2,6 +2,7 @@
 
 import email.utils
 import errno
+import hashlib
 import json
 import os
 import subprocess
@@ -144,6 +145,14 @@ def test_a_refusal_comes_with_what_the_hub_says(tmp_path, server, status, place)
     answer = hub(server).push(small(tmp_path), "x", "", "m")
     assert (answer.status, answer.url) == (status, "")
     assert "planted fault" in answer.detail
+
+
+def test_a_refusal_of_the_storage_says_nothing_of_the_token(tmp_path, server):
+    server.faults["/lfs/" + hashlib.sha256(b"weights").hexdigest()] = [(403, {})]  # of a link that has expired
+    files = small(tmp_path)
+    answer = hub(server).push(files, "alice/x", "", "m")
+    assert answer == UploadResult(repo="alice/x", detail="its storage says HTTP 403")
+    assert hub(server).push(files, "alice/x", "", "m").url
 
 
 def test_a_wrong_token_is_refused_and_shown_nowhere(tmp_path, server):
