@@ -172,7 +172,8 @@ class StreamSource:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continues where `state` was taken; with other rows, begins anew and warns."""
-        self._epoch, self._cursor, self._num_usable = state["epoch"], state["cursor"], state.get("usable", 0)
+        self._epoch, self._cursor = state["epoch"], state["cursor"]
+        self._num_usable = state.get("usable", self._cursor)  # version 0.1.0 did not note it
         if state["rows"] != self._rows:
             logger.warning(_OTHER_ROWS, self.name)
             self._epoch = self._cursor = self._num_usable = 0

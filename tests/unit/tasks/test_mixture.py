@@ -136,6 +136,14 @@ def test_other_seed_is_refused():
         new.load_state_dict(old.state_dict())
 
 
+def test_a_stream_that_version_0_1_0_left_at_the_end_of_a_pass_begins_the_next():
+    rows = [mbpp_row(text="first"), mbpp_row(text="second")]
+    old, new = stream_source(rows), stream_source(rows)
+    drawn = {old.next_task(), old.next_task()}
+    new.load_state_dict({key: value for key, value in old.state_dict().items() if key != "usable"})
+    assert {new.next_task(), new.next_task()} == drawn
+
+
 def test_stream_without_a_usable_row_is_an_error_and_not_an_endless_loop():
     skipped = Counter()
     mixture = mixture_of([(stream_source([mbpp_row(text="")] * 5, skipped=skipped), 1.0)], 0, skipped)
