@@ -146,6 +146,10 @@ def _database(path: Path) -> Iterator[Finding]:
     try:
         with read_only(path, 2.0) as db:
             (said,) = db.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.OperationalError as fault:  # of the system: a damaged file is another sqlite3.Error
+        do = f"make it, and {path.parent}, readable and writable for the user of the node, or look at the disk"
+        yield error(path.name, f"cannot look at {path}: {fault}", "the node stops", do)
+        return
     except sqlite3.Error as fault:
         said = str(fault)
     if said != "ok":

@@ -95,6 +95,14 @@ def test_a_damaged_ledger(tmp_path):
     assert "is damaged: " in told(state_folder.check(case_of(tmp_path)), "error")[0]
 
 
+def test_a_ledger_that_cannot_be_opened_is_not_damaged(tmp_path):
+    (tmp_path / "state" / "outbox.sqlite").mkdir(parents=True)
+    (fault,) = told(state_folder.check(case_of(tmp_path)), "error")
+    assert f"cannot look at {tmp_path / 'state' / 'outbox.sqlite'}: " in fault
+    assert "readable and writable for the user of the node" in fault
+    assert "move it away" not in fault
+
+
 def last(tmp_path, holder=None, later_s=60.0, **changes):
     found = dataclasses.replace(new_status("solver", tmp_path, tmp_path), stage="learn", round=5, **changes)
     return list(state_folder.last_run(found, holder, found.updated_at_s + later_s))
