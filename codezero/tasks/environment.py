@@ -52,6 +52,8 @@ def _load(module: str) -> Environment:
     lacks = [name for name in ("SYSTEM", "tasks", "score") if not hasattr(found, name)]
     if lacks:
         raise TaskError(f"tasks.modules: {module} lacks {', '.join(lacks)}: docs/environments.md has an example")
+    if not isinstance(found.SYSTEM, str):
+        raise TaskError(f"tasks.modules: SYSTEM of {module} is no text: docs/environments.md has an example")
     return cast(Environment, found)
 
 

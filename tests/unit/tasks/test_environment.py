@@ -104,6 +104,7 @@ def test_an_environment_is_one_source_among_the_others(here):
     [
         (None, r"tasks.modules: its cannot be imported \(No module named 'its'\): start in its folder"),
         ("SYSTEM = ''", "tasks.modules: its lacks tasks, score: docs/environments.md has an example"),
+        (EXAMPLE + "SYSTEM = (SYSTEM,)", "SYSTEM of its is no text: docs/environments.md has an example"),
         (EXAMPLE.replace("str(a + b)", "a + b"), "its: text is missing or not text: tasks.seed. has to yield pairs"),
         (EXAMPLE.replace("range(1000)", "()"), "its: task is not a question and an answer"),
         ("def tasks(:", r"its cannot be imported \(SyntaxError: .*its.py, line 1\)\): mend the module"),
@@ -117,6 +118,7 @@ def test_an_environment_is_one_source_among_the_others(here):
     ids=[
         "missing",
         "without rules",
+        "a prompt in brackets",
         "numbers",
         "empty",
         "no Python",
