@@ -6,6 +6,7 @@ import dataclasses
 import json
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,9 @@ class ProposerNode:
         self._config, self._out, self._console = config, out, parts.console
         self._folder, self._status, membership = parts.folder, parts.status, parts.membership
         self._console.line(f"codezero {__version__}: proposer")
+        if out is not None:
+            with _writing(out):  # now, and not only after a batch, whose problems are published then
+                out.open("ab").close()
         self._solvers = membership.solvers()
         self._patience_s = 0.0 if config.swarm.network is Network.none else config.proposer.patience_s
         self._checkpoints = CheckpointStore(self._folder / "checkpoints")
@@ -220,8 +224,7 @@ def _append(path: Path, proposals: Sequence[Proposal]) -> None:
         }
         for proposal in proposals
     ]
-    do = "free space or give another --out"
-    with told_as(StateError, f"cannot write {path}", do):
+    with _writing(path):
         has = b""
         if path.exists():
             with path.open("rb") as file:
@@ -229,3 +232,8 @@ def _append(path: Path, proposals: Sequence[Proposal]) -> None:
                 has = file.read().rpartition(b"\n")[0]  # without a line that a kill has left torn
         new = [line for line in lines if f'"id": "{line["id"]}"'.encode() not in has]
         append(path, "".join(json.dumps(line) + "\n" for line in new).encode(), sync=True)
+
+
+def _writing(path: Path) -> AbstractContextManager[None]:
+    """Returns a context that raises StateError if the file cannot be read or written in it."""
+    return told_as(StateError, f"cannot write {path}", "free space or give another --out")

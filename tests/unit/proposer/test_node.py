@@ -111,6 +111,7 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path, capsys):
     with serve(write_problem) as server:
         assert propose(tmp_path, server, 1) == 1
     assert f"error: cannot write {tmp_path / 'out.jsonl'}: Is a directory" in capsys.readouterr().err
+    assert server.bodies == []  # told before a batch is written
 
 
 def test_a_server_that_is_away_is_one_line(tmp_path, capsys):
