@@ -8,6 +8,7 @@ the SHA-256 multihash of the `PublicKey` message
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import tempfile
@@ -155,7 +156,7 @@ def write_new(path: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.link(temporary, path)  # unlike a rename it never replaces a file
+        _give_name(temporary, path)
         sync_folder(path.parent)
     except FileExistsError:
         raise
@@ -164,6 +165,18 @@ def write_new(path: Path, content: bytes) -> None:
     finally:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
+
+
+def _give_name(temporary: str, path: Path) -> None:
+    """Gives a file the name of a new one. Raises FileExistsError: the name is taken."""
+    try:
+        os.link(temporary, path)  # unlike a rename it never replaces a file
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS):
+            raise
+        # The disk has no hard links, as most USB sticks: an empty file takes the name first.
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        os.replace(temporary, path)
 
 
 def _unwritable(path: Path, error: OSError) -> IdentityError:

@@ -1,3 +1,5 @@
+import errno
+import os
 import subprocess
 import sys
 
@@ -70,6 +72,20 @@ def test_save_never_replaces_a_key(tmp_path, key):
         save(Identity.generate(), path)
     assert load(path).peer_id == key.peer_id
     assert [entry.name for entry in tmp_path.iterdir()] == ["swarm.pem"]
+
+
+def test_a_key_is_kept_on_a_disk_without_hard_links(tmp_path, monkeypatch, key):
+    def no_links(source, target):
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", no_links)
+    save(key, tmp_path / "swarm.pem")
+    assert load(tmp_path / "swarm.pem").peer_id == key.peer_id
+    assert (tmp_path / "swarm.pem").stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in tmp_path.iterdir()] == ["swarm.pem"]
+    with pytest.raises(IdentityError, match="already exists"):
+        save(Identity.generate(), tmp_path / "swarm.pem")
+    assert load(tmp_path / "swarm.pem").peer_id == key.peer_id
 
 
 def test_who_loses_the_race_to_make_the_key_takes_the_winners(tmp_path, monkeypatch, key):
