@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from codezero.cli.options import Commands, add_command, path
 from codezero.config import checkout
-from codezero.errors import ConfigError, StateError
+from codezero.errors import ConfigError, StateError, told_as
 from codezero.runtime.console import printable
 
 if TYPE_CHECKING:
@@ -50,8 +50,9 @@ def _doctor(options: argparse.Namespace) -> int:
     from codezero.doctor.finding import as_json, exit_code, lines
 
     looks_here = options.state_dir is None and not options.settings
-    given = [*_noted(Path("state") if looks_here else options.state_dir), *options.settings]
-    settings = [*given, *_beside(options.state_dir, given, options.settings)]
+    with told_as(StateError, f"cannot read {options.state_dir}", "ask as the user who runs the node"):
+        given = [*_noted(Path("state") if looks_here else options.state_dir), *options.settings]
+        settings = [*given, *_beside(options.state_dir, given, options.settings)]
     config, refused = _loaded(settings)
     case = ExaminedNode(config=config, environment=os.environ, settings=[] if refused else settings)
     findings = without_secrets(case, [*refused, *examine(case)])  # people show this output to others

@@ -177,7 +177,7 @@ def _hashes(path: Path) -> list[str]:
     """Returns the hashes of the node's transactions: they are public on the chain, and help to find them there."""
     try:
         references = [item.reference for item in _pending(path).items]
-    except (Unusable, CodezeroError):
+    except (Unusable, CodezeroError, OSError):
         return []
     return [reference for reference in references if re.fullmatch("0x[0-9a-fA-F]{64}", reference)]
 

@@ -107,6 +107,9 @@ def _run(check: Check, case: ExaminedNode, found: list[Finding]) -> None:
         found.append(error(check.name, f"cannot be looked at: {fault}", means, checkout.INSTALL_AGAIN))
     except CodezeroError as fault:
         found.append(refusal(check.name, fault))
+    except PermissionError as fault:
+        means, do = "its result is not known", "ask as the user who runs the node, or correct the rights"
+        found.append(warning(check.name, f"cannot read {fault.filename}: {fault.strerror}", means, do))
     except Exception as fault:  # a boundary: an error that one check did not foresee must not hide others' findings
         failed, do = f"{type(fault).__name__}: {fault}", "report it to the maintainers of codezero, with a --bundle"
         found.append(warning(check.name, f"the check itself failed: {failed}", "its result is not known", do))

@@ -1,5 +1,6 @@
 """The command: what it prints, how it ends, and that nothing can keep it."""
 
+import errno
 import json
 import os
 import subprocess
@@ -11,10 +12,12 @@ import pytest
 
 from codezero.cli import main
 from codezero.config.load import load_config, settings_of
+from codezero.doctor import bundle
 from codezero.doctor import examine as examining
 from codezero.doctor.finding import as_json, error, info, lines, ok, warning
 from codezero.observe.status import StatusFile, new_status
 from codezero.runtime.state import note_start, noted_start
+from codezero.views import runs
 from tests.unit.doctor.test_servers import listening
 
 
@@ -34,6 +37,20 @@ def examined(monkeypatch, *findings):
 
     monkeypatch.setattr(examining, "examine", examine)
     return seen
+
+
+def test_a_folder_that_may_not_be_read_is_one_line(tmp_path, monkeypatch, capsys):
+    def closed(path):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    examined(monkeypatch, ok("python", "3.11"))
+    monkeypatch.setattr(bundle, "_pending", closed)
+    assert main(["doctor", f"state_dir={tmp_path}"]) == 0
+    assert "3.11" in capsys.readouterr().out
+    monkeypatch.setattr(runs, "roles_in", closed)
+    assert main(["doctor", "--state-dir", str(tmp_path)]) == 1
+    says = f"error: cannot read {tmp_path}: Permission denied; ask as the user who runs the node\n"
+    assert capsys.readouterr().err == says
 
 
 def test_a_state_folder_tells_what_its_node_was_started_with(tmp_path, monkeypatch):

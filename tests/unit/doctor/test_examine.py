@@ -1,5 +1,7 @@
 """Checks run side by side; none can hold up, end or hide the others."""
 
+import errno
+import os
 import threading
 import time
 
@@ -36,6 +38,16 @@ def test_an_error_of_codezeros_own_says_itself_what_to_do(tmp_path):
     (fault,) = checked(tmp_path, refused)
     assert (fault.severity, fault.found) == (Severity.ERROR, "cannot read state/node.lock: Permission denied")
     assert "report it" not in fault.do
+
+
+def test_what_may_not_be_read_is_no_fault_of_the_check(tmp_path):
+    def reads(case):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), "state/status.json")
+        yield
+
+    (fault,) = checked(tmp_path, reads)
+    assert (fault.severity, fault.found) == (Severity.WARNING, "cannot read state/status.json: Permission denied")
+    assert fault.do == "ask as the user who runs the node, or correct the rights"
 
 
 def test_a_package_that_is_missing_is_an_error_with_the_way_to_get_it(tmp_path):
