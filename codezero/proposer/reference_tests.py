@@ -44,6 +44,7 @@ def corrected(solution: str, tests: str) -> str | None:
 
 
 def _test(call: str, result: str) -> str:
-    """Returns the test that a call has a result. Floats may differ as right solutions that compute otherwise do."""
-    is_float = re.fullmatch(r"-?\d+\.\d+(e-?\d+)?", result) is not None
+    """Returns the test that a call has a result. Floats may differ as right solutions that compute otherwise do, but
+    not those with an exponent, of which small ones would be as near to 0."""
+    is_float = re.fullmatch(r"-?\d+\.\d+", result) is not None
     return f"assert abs({call} - {result}) < 1e-06" if is_float else f"assert {call} == {result}"

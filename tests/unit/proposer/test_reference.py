@@ -5,7 +5,7 @@ import pytest
 from codezero.config import Reference
 from codezero.errors import ProposerError, SandboxError
 from codezero.proposer.reference import ReferenceCheck
-from codezero.proposer.reference_tests import corrected
+from codezero.proposer.reference_tests import corrected, why_not
 from codezero.sandbox import run
 
 TESTS = "assert f(1) == 2\nassert f(2) == 3"
@@ -98,6 +98,12 @@ UNCORRECTABLE = {
 @pytest.mark.parametrize(("solution", "tests"), UNCORRECTABLE.values(), ids=UNCORRECTABLE)
 def test_what_says_nothing_corrects_nothing(solution, tests):
     assert corrected(solution, tests) is None
+
+
+def test_corrected_tests_of_tiny_floats_refuse_a_constant():
+    found = corrected("def f(x):\n    return x * 1.5 / 1e9", "assert f(1) == 5\nassert f(3) == 7")
+    assert found == "assert f(1) == 1.5e-09\nassert f(3) == 4.5e-09"
+    assert why_not("def f(x):\n    return 0", found) == "reference_fails"
 
 
 def test_settled_are_tests_that_pass_or_were_corrected(workers):
