@@ -24,6 +24,8 @@ MAX_DIRECTORY_BYTES = 3 << 20
 """The most bytes of one directory: it is sent as one message, and p2p messages have at most 4 MiB."""
 SWEEP_S = 30.0
 """Seconds between two removals of all expired records."""
+MAX_SET_BACK_S = 60.0
+"""The most seconds by which the clock may be set back without a loss of records: as many as clocks may differ."""
 
 Version = tuple[float, float]
 """A pair by which records of the same key and subkey are compared; the higher one stays."""
@@ -53,6 +55,8 @@ class StoredRecord:
     address: str
     """The address that its memory counts for."""
     size: int
+    stored_at_s: float
+    """The Unix time by this machine's clock."""
 
     @property
     def share(self) -> int:
@@ -71,10 +75,11 @@ class RecordStore:
         self._swept_s = time.monotonic()
 
     def under(self, key: DHTID) -> Mapping[str | None, StoredRecord]:
-        """Returns the records of a key that have not expired, by subkey, in the order of storing."""
+        """Returns the records of a key that have not expired, by subkey, in the order of storing. Those that were
+        stored before the clock was set back are gone too: what their peers publish from now on would count as older."""
         now = time.time()
         for subkey, record in list(self._records.get(key, {}).items()):
-            if record.expires_at_s <= now:
+            if record.expires_at_s <= now or record.stored_at_s > now + MAX_SET_BACK_S:
                 self._drop(key, subkey)
         return self._records.get(key, {})
 
@@ -87,6 +92,7 @@ class RecordStore:
             version=version,
             address=address,
             size=len(item.value) + len(item.subkey or "") + OVERHEAD_BYTES,
+            stored_at_s=time.time(),
         )
         others = dict(self.under(item.key))
         old = others.pop(item.subkey, None)

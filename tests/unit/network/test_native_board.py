@@ -242,6 +242,19 @@ async def test_a_clock_that_was_set_back_makes_nothing_stale(monkeypatch):
     assert ages == [0, 1, 0, 0]
 
 
+async def test_nodes_of_a_machine_whose_clock_was_set_back_still_see_what_the_others_publish(monkeypatch):
+    alice, bob = await MemoryNetwork().swarm("alice", "bob")
+    one, real_time = board("alice"), time.time
+    monkeypatch.setattr(time, "time", lambda: real_time() + 3600.0)
+    assert await publish(one, alice, ROUND, [group(ALICE, "before")], MINUTES_S)
+    one.finished()
+    monkeypatch.setattr(time, "time", real_time)
+    assert await publish(one, alice, RoundId(number=8), [group(ALICE, "after")], MINUTES_S)
+    reader = board("bob")
+    (notice,) = (await reader.look(bob, RoundId(number=8))).notices
+    assert await reader.take(bob, notice) == ((group(ALICE, "after"),), ())
+
+
 async def test_what_was_published_while_we_fetched_is_fresh_in_the_next_round():
     """With a window of one round nothing may fall between two of them."""
     reader, replica = await MemoryNetwork().swarm("reader", "replica")
