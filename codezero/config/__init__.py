@@ -26,6 +26,7 @@ from codezero.config.solver import (
     Transfer,
 )
 from codezero.config.swarm import (
+    MAX_GENERATIONS,
     PASSPHRASE_ENV,
     LedgerConfig,
     LedgerKind,
@@ -129,6 +130,13 @@ class NodeConfig:
             "rollout.engine",
             "llama_cpp",
             "it samples with adapters over frozen weights: use train.method=lora too, or rollout.engine=transformers",
+        )
+        can_be_sent = self.swarm.network is Network.none or self.rollout.num_generations <= MAX_GENERATIONS
+        require(
+            can_be_sent,
+            "rollout.num_generations",
+            self.rollout.num_generations,
+            f"nodes send each other at most {MAX_GENERATIONS} attempts of a group: use so many, or swarm=alone",
         )
         require(
             not (self.tasks.modules and self.swarm.network is Network.genrl),

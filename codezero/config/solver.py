@@ -74,7 +74,7 @@ class RolloutConfig:
     """With engine=remote: the most updates between the weights that attempts are sampled with and those that learn from
     them. The servers sample so many rounds ahead, while the node judges and learns; 0 waits for them."""
     num_generations: int = 4
-    """Attempts per task, G: the group that advantages are relative to."""
+    """Attempts per task, G: the group that advantages are relative to. At most 64 in a swarm."""
     max_new_tokens: int = 256
     """The longest completion in tokens; a longer one is cut off and marked as such."""
     temperature: float = 1.0

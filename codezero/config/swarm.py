@@ -7,6 +7,9 @@ from enum import Enum
 
 from codezero.config.check import require
 
+MAX_GENERATIONS = 64
+"""The most attempts of a group that nodes send each other."""
+
 
 class Network(Enum):
     none = "none"

@@ -28,12 +28,12 @@ from codezero.config import LedgerKind, Network
 from codezero.config.check import require
 from codezero.config.multiaddr import Multiaddr
 from codezero.config.names import is_swarm_file
+from codezero.config.swarm import MAX_GENERATIONS
 from codezero.errors import ConfigError
 
 VERSION = 1
 MAX_BYTES = 64 * 1024
 MAX_BOOTNODES = 32
-MAX_GENERATIONS = 256
 Choice = TypeVar("Choice", bound=Enum)
 
 

@@ -10,11 +10,12 @@ import msgspec
 from msgspec import Meta, Raw
 from msgspec.msgpack import Decoder
 
+from codezero.config.swarm import MAX_GENERATIONS
 from codezero.proposals import LEVELS
 
 MAX_RECORD_BYTES = 256 * 1024
 """The most bytes of a record in the DHT: a native body, or all that a peer publishes in GenRL's format."""
-MAX_GROUPS = 64
+MAX_GROUPS = MAX_GENERATIONS
 """The most groups in a record, and rollouts in a group."""
 MAX_TEXT_CHARS = 2**16
 """The most characters of a question, of its tests, or of a rollout."""

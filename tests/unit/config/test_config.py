@@ -221,6 +221,7 @@ def test_reasoning_gym_is_a_choice_of_tasks_and_its_name_the_modules_last_part()
     [
         (["tasks.modules=[sums]", "swarm=genrl"], "GenRL's format has no environments: use swarm=native"),
         (["swarm=genrl", "swarm.logprobs=true"], "swarm.logprobs=True .*GenRL's format has none: use swarm=native"),
+        (["rollout.num_generations=65", "swarm=native"], "at most 64 attempts of a group: use so many, or swarm=alone"),
         (["swarm.pool=8", "swarm.num_external=0"], "swarm.pool=8 .*num_external=0 trains on none, or set both"),
         (["swarm.pool=2", "swarm.num_external=4"], "swarm.pool=2 .*at least swarm.num_external=4"),
         (["state_dir=~nobody-here/x"], "state_dir=~nobody-here/x is not possible: there is no such user"),
