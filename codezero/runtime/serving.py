@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import ipaddress
+import logging
 import signal
 import socket
 from typing import TYPE_CHECKING, Any
@@ -68,10 +69,18 @@ def in_url(host: str) -> str:
 
 def serve_app(app: Any, listener: socket.socket, connections: int) -> None:
     """Serves an ASGI app until Ctrl-C. Beyond so many connections at a time it answers 503."""
+    server, log = make_server(app, connections), logging.getLogger("uvicorn.error")
+
+    def is_running(record: logging.LogRecord) -> bool:
+        return not server.should_exit  # what is cut at the end is no error, though uvicorn has a traceback of it
+
+    log.addFilter(is_running)
     try:
-        make_server(app, connections).run(sockets=[listener])
+        server.run(sockets=[listener])
     except KeyboardInterrupt:
         return
+    finally:
+        log.removeFilter(is_running)
 
 
 def make_server(app: Any, connections: int) -> Server:

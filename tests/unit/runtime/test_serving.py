@@ -1,5 +1,6 @@
 """Serving over HTTP: connections that ask nothing do not take the places of others."""
 
+import asyncio
 import contextlib
 import socket
 import threading
@@ -96,6 +97,32 @@ def test_a_slow_reader_gets_its_whole_answer(address):
             if got % (1 << 20) < len(piece):
                 time.sleep(0.25)  # 4 s in all
         assert got > MANY
+
+
+def test_an_answer_that_is_cut_at_the_end_is_no_error(monkeypatch, capfd):
+    begun, made = threading.Event(), []
+
+    async def endless(scope, receive, send):
+        begun.set()
+        await asyncio.sleep(600)
+
+    def make(app, connections):
+        made.append(make_server(app, connections))
+        return made[0]
+
+    make_server = serving.make_server
+    monkeypatch.setattr(serving, "make_server", make)
+    listener = serving.listening("127.0.0.1", 0, RolloutError, "test")
+    thread = threading.Thread(target=serving.serve_app, args=(endless, listener, 2))
+    thread.start()
+    with socket.create_connection(listener.getsockname()) as client:
+        client.sendall(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
+        assert begun.wait(60)
+        made[0].should_exit = True
+        thread.join(timeout=60)
+    listener.close()
+    assert not thread.is_alive()
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize("host", ["a..b", "x" * 64, "no.such.host.invalid"])
