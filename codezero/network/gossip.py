@@ -131,7 +131,7 @@ class SwarmGossip:
         if record is not None and now.kept_by is None:
             logger.warning(
                 "round %d: no other node has kept our groups: others do not see them, the node trains on. If it is so "
-                "in every round, check that other nodes run, and check swarm.bootnodes",
+                "in every round, check this machine's clock, that other nodes run, and swarm.bootnodes",
                 round_id.number,
             )
         return SwarmRound(

@@ -12,7 +12,7 @@ import pytest
 
 from codezero.config import SwarmConfig
 from codezero.network import gossip as gossip_module
-from codezero.network import memory
+from codezero.network import memory, signed
 from codezero.network.board import DUPLICATE_IDENTITY
 from codezero.network.gossip import SwarmGossip
 from codezero.network.native import NativeBoard
@@ -332,6 +332,16 @@ def test_what_no_node_keeps_is_tried_again_and_the_exchange_goes_on(caplog):
     assert len(board.published) == 2
     assert questions(found) == {"one"}
     assert "no other node has kept our groups" in caplog.text
+
+
+async def test_a_node_whose_clock_is_fast_is_told_to_look_at_its_clock(monkeypatch, caplog):
+    alice, _ = await MemoryNetwork().swarm("alice", "bob")
+    fast = SimpleNamespace(time=lambda: time.time() + 600.0)
+    monkeypatch.setattr(signed, "time", fast)
+    board = NativeBoard(SWARM, identity("alice"), "00112233aabbccdd", 2)
+    await exchange(SwarmGossip(MemoryLink(alice), board, SwarmConfig(num_external=2), 2), 1, [group(ALICE, "mine")])
+    assert "no other node has kept our groups" in caplog.text
+    assert "check this machine's clock" in caplog.text
 
 
 async def test_groups_are_published_anew_when_the_daemon_was_started_anew():
