@@ -126,6 +126,7 @@ class Snapshots:
     def _write_all(self) -> None:
         """Writes the file of all weights, in one step, since a part of it would be sent as the whole."""
         kind, part = "adapter" if self._lora else "full", self._folder / "part.weights"
+        self._folder.mkdir(exist_ok=True)  # somebody may have deleted it with its files
         try:
             with safetensors_written(part):
                 save_file(self._weights, part, self._facts(self.name, kind=kind, whole=whole(self._weights)))

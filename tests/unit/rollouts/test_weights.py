@@ -383,14 +383,17 @@ def test_a_full_disk_leaves_no_part_of_a_file_and_costs_nothing_once_there_is_ro
     assert exact(model, served)
 
 
-def test_files_that_a_user_deletes_to_free_space_are_made_again(tmp_path):
+@pytest.mark.parametrize("also_folder", [False, True])
+def test_files_that_a_user_deletes_to_free_space_are_made_again(tmp_path, also_folder):
     model, served = tiny_model(), ServedWeights(tiny_model())
     snapshots, rng = Snapshots(model, tmp_path / "a", Transfer.auto), torch.Generator().manual_seed(1)
     for _ in range(3):
         change(model, rng)
         snapshots.take(model)
-        for file in (tmp_path / "a").iterdir():
+        for file in (tmp_path / "a").glob("*"):
             file.unlink()
+        if also_folder and (tmp_path / "a").exists():
+            (tmp_path / "a").rmdir()
     assert bring(snapshots, served, tmp_path) > 0
     assert exact(model, served)
 
