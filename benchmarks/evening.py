@@ -22,6 +22,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -43,8 +44,9 @@ SAMPLE_S, LOOK_S, PATIENCE_S = 60.0, 2.0, 900.0
 """Seconds between two samples, between two looks at what has been finished, and until a program counts as stuck."""
 ROUNDS = 45
 """Rounds that three nodes finish in a piece, about, for the power."""
-SETTLED = 5
-"""The least samples, minutes, of a quarter of the life of a process whose growth is told."""
+SETTLED = 10
+"""The least samples, minutes, of a quarter of the life of a process whose growth is told: a round's stages need from
+1 to 3 GB, and a quarter is to have all of them."""
 SETTINGS = (
     "tasks=mbpp",
     "swarm.num_local=1",
@@ -222,21 +224,42 @@ def _general(text: str) -> str:
     return re.sub(r"(/[\w.-]+)+|0x[0-9a-f]+|\d+(\.\d+)?", "…", text)[:120]
 
 
-def growth(counts: Mapping[str, Counts], which: int) -> dict[str, tuple[int, float]]:
-    """Returns, by program, the longest life of a process in samples, and the growth over it of memory (`which` 1) or
-    open files (2): the most in its last quarter to the most in its second, less 1, since a round's stages differ."""
-    lives: dict[tuple[str, int], list[int]] = {}
-    for found in counts.values():
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Life:
+    """A process of a program, in the order of the pieces."""
+
+    program: str
+    pieces: tuple[str, ...]
+    minutes: int
+    memory: float
+    files: float
+    """The growth of memory and of open files: the most in the last quarter of its life to the most in the second, less
+    1."""
+
+
+def lives(counts: Mapping[str, Counts]) -> list[Life]:
+    """Returns the processes that lived long enough for their growth to be told."""
+    samples: dict[tuple[str, int], list[tuple[str, int, int]]] = {}
+    for piece, found in counts.items():
         for sample in found["samples"]:
-            for name, values in sample.items():
-                lives.setdefault((name, values[0]), []).append(values[which])
-    longest: dict[str, tuple[int, float]] = {}
-    for (name, _), values in lives.items():
-        quarter = len(values) // 4
-        if len(values) >= max(4 * SETTLED, longest.get(name, (0, 0.0))[0]):
-            before, after = max(values[quarter : 2 * quarter]), max(values[-quarter:])
-            longest[name] = len(values), after / before - 1
-    return longest
+            for program, (process, *values) in sample.items():
+                samples.setdefault((program, process), []).append((piece, *values))
+    return [
+        Life(
+            program=program,
+            pieces=tuple(dict.fromkeys(one[0] for one in found)),
+            minutes=len(found),
+            memory=_growth([one[1] for one in found]),
+            files=_growth([one[2] for one in found]),
+        )
+        for (program, _), found in samples.items()
+        if len(found) >= 4 * SETTLED
+    ]
+
+
+def _growth(values: Sequence[int]) -> float:
+    quarter = len(values) // 4
+    return max(values[-quarter:]) / max(values[quarter : 2 * quarter]) - 1
 
 
 def table(results: Mapping[str, Result]) -> str:
@@ -267,11 +290,10 @@ def table(results: Mapping[str, Result]) -> str:
         ["saved rounds lost", f"{len(lost)}, {against(rounds_lost, len(lost), '{:.0f}')}"],
         ["points lost or counted twice", f"{off:.2f}, {against(points_lost, off, '{:.0f}')}"],
     ]
-    memory, files = growth(counts, 1), growth(counts, 2)
-    for name, (minutes, more) in memory.items():
-        verdict = against(grown, more, "{:.0f} %", 100)
-        text = f"memory {100 * more:+.1f} %, {verdict}; open files {100 * files[name][1]:+.0f} %"
-        sums.append([f"{name}, {minutes} minutes of one process", text])
+    for life in lives(counts):
+        verdict = against(grown, life.memory, "{:.0f} %", 100)
+        text = f"memory {100 * life.memory:+.1f} %, {verdict}; open files {100 * life.files:+.0f} %"
+        sums.append([f"{life.program}, {life.minutes} minutes of one process, {' and '.join(life.pieces)}", text])
     logs = list(counts.values())[-1]["log_bytes"]
     sums.append(
         [

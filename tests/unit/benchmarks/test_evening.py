@@ -2,7 +2,7 @@ import json
 from types import SimpleNamespace
 
 from benchmarks import evening
-from benchmarks.evening import HARMS, SETTLED, TARGETS, Evening, growth, table
+from benchmarks.evening import HARMS, SETTLED, TARGETS, Evening, lives, table
 from benchmarks.harness import Result
 
 MINUTES = 4 * SETTLED
@@ -35,14 +35,18 @@ def shown(found):
     return table({"evening": result})
 
 
-def test_memory_is_compared_within_the_longest_life_of_a_process():
-    steady, started_again = counts([1000] * MINUTES), counts([500] * 5)
-    started_again["samples"] = [{"node-1": (8, 2000, 20)}] * 5
-    assert growth({"1": steady, "2": started_again}, 1) == {"node-1": (MINUTES, 0.0)}
-    ((minutes, more),) = growth({"1": counts([1000 + 10 * minute for minute in range(MINUTES)])}, 1).values()
-    assert minutes == MINUTES
-    assert more > 0.05
-    assert growth({"1": started_again}, 1) == {}
+def test_memory_is_compared_within_each_long_life_of_a_process():
+    half = [1000 + 10 * minute for minute in range(MINUTES // 2)]
+    started_again = counts([])
+    started_again["samples"] = [{"node-1": (8, 2000, 20)}] * (MINUTES - 1)
+    (life,) = lives({"1": counts(half), "2": counts(half), "3": started_again})
+    assert (life.program, life.pieces, life.minutes) == ("node-1", ("1", "2"), MINUTES)
+    assert (life.memory, life.files) == (0, 0)
+    grown = counts([1000 + 10 * minute for minute in range(MINUTES)])
+    grown["samples"] += [{"node-1": (8, 2000, 20)}] * MINUTES
+    first, second = lives({"1": grown})
+    assert first.memory > 0.05
+    assert second.memory == 0
 
 
 def test_what_did_not_go_on_and_what_was_lost_is_in_the_table():
