@@ -12,4 +12,4 @@ def test_a_run_is_told_by_its_quarters():
     )
     first, *_, last = table({"writer": result}).splitlines()[2:]
     assert first.startswith("| writer | 1 to 1 | 32 | 0 % [0, ")
-    assert "| 37.5 % [37.5, 37.5], at least 30 %: met | 18.8 % [18.8, 18.8] | 0.30 | 0.50 | 1 |" in last
+    assert "| 37.5 % [3.2, 91.7], at least 30 %: met | 18.8 % [0.8, 86.2] | 0.30 | 0.50 | 1 |" in last
