@@ -60,7 +60,7 @@ def measured(results: Mapping[str, Result]) -> Iterator[tuple[str, str, Result, 
 
 
 def are_alike(one: Result, other: Result) -> bool:
-    """Whether two evaluations asked the same of one model's weights before and after, or of two runs of it."""
+    """Returns True if two evaluations asked the same of one model's weights before and after, or of two runs of it."""
     return all(one.settings.get(key) == other.settings.get(key) for key in ASKED)
 
 

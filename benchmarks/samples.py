@@ -51,7 +51,7 @@ def samples(known: Known, given: Mapping[str, Sequence[Sample]], name: str) -> l
 
 
 def table(results: Mapping[str, Result]) -> str:
-    """What is told of models' solutions, by their folder, from the tests alone, and in a group with fresh tests."""
+    """Returns the verdicts on models' solutions by folder: from the tests alone, and in a group with fresh tests."""
     rows = []
     for (name, result), (letter, which) in product(results.items(), (("P", "right"), ("F", "wrong"))):
         (target,) = result.targets

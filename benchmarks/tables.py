@@ -58,7 +58,7 @@ TABLES = {
     "recalled-hidden": "attacks_table",
     "recalled-right": "programs_table",
 }
-"""By the name of the mark: the function of the benchmark that makes it. A name is a benchmark and one of its
+"""The function of a benchmark that makes a table, by the name of the table's mark. A name is a benchmark and one of its
 arms, or a benchmark with all of them that have no mark of their own."""
 BEGIN, END = "<!-- made by benchmarks.tables: {} -->", "<!-- end of what is made -->"
 

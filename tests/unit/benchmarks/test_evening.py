@@ -21,7 +21,7 @@ def counts(memory, **more):
     }
 
 
-def shown(found):
+def shown(*pieces):
     result = Result(
         benchmark="evening",
         arm="evening",
@@ -30,7 +30,7 @@ def shown(found):
         power=[],
         targets=list(TARGETS),
         sittings=[],
-        counts={"piece 1": found},
+        counts={f"piece {number}": found for number, found in enumerate(pieces, 1)},
     )
     return table({"evening": result})
 
@@ -113,14 +113,4 @@ def test_points_of_a_node_whose_outbox_is_empty_are_lost(tmp_path, monkeypatch):
 
 def test_a_loss_of_points_is_counted_once_though_every_later_piece_has_it():
     lost = counts([1000], points={"node-1": {"earned": 3.5, "credited": 1.5, "off": 0}})
-    result = Result(
-        benchmark="evening",
-        arm="evening",
-        settings={},
-        seed=0,
-        power=[],
-        targets=list(TARGETS),
-        sittings=[],
-        counts={"piece 1": counts([1000]), "piece 2": lost, "piece 3": lost},
-    )
-    assert "| points lost or counted twice | 2.00, at most 0: **missed** |" in table({"evening": result})
+    assert "| points lost or counted twice | 2.00, at most 0: **missed** |" in shown(counts([1000]), lost, lost)
