@@ -27,6 +27,8 @@ TOGETHER = ("defaults-seed1", "defaults-seed2", "gpu")
 """The runs of one setting with different seeds."""
 PAIRS = (("shared", "alone"), ("double", "alone"), ("uniform", "alone"), ("earlier", "alone"))
 """Runs of which the first is compared with the second."""
+AS_DEFAULTS = "as-defaults"
+"""The run with which those that choose settings are compared."""
 ASKED = ("model", "problems", "samples", "max_new_tokens")
 """The settings in which evaluations that are compared are equal."""
 Rates = Mapping[str, float]
@@ -77,7 +79,7 @@ def gained(start: Result, afters: Sequence[Result]) -> list[tuple[Estimate, floa
 def table(results: Mapping[str, Result]) -> str:
     """What each run has gained on problems that it was not trained on, by execution, those of one setting together, and
     one over another; by the hour where settings were compared."""
-    reported, tuned = [], []
+    reported, tuned, others = [], [], []
     for name, checkpoint, training, start, after in measured(results):
         gains = gained(start, [after])
         figures = [told(before, now, change) for change, before, now in gains]
@@ -93,15 +95,14 @@ def table(results: Mapping[str, Result]) -> str:
         else:
             hourly = [points(one / max(hours, 1e-9)) for one in (gain.value, gain.low, gain.high)]
             tuned.append([*row, *figures, f"{hourly[0]} [{hourly[1]}, {hourly[2]}]"])
+            if checkpoint == "newest" and name != AS_DEFAULTS:
+                others.append((name, AS_DEFAULTS))
     seeds = [results[arm] for name in TOGETHER if (arm := f"{name}-newest") in results]
     if len(seeds) == len(TOGETHER):
         gains = gained(results["start-report"], seeds)
         reported.append([f"mean of {', '.join(TOGETHER)}", "", "", *(told(b, n, change) for change, b, n in gains)])
-    for name, other in PAIRS:
-        one, base = (results.get(f"{run}-newest") for run in (name, other))
-        if one and base and are_alike(one, base):
-            gains = gained(base, [one])
-            reported.append([f"{name} against {other}", "", "", *(told(b, n, change) for change, b, n in gains)])
+    reported += compared(results, PAIRS)
+    tuned += ([*row, ""] for row in compared(results, others))
     header = ["run, checkpoint", "rollouts", "hours (of processors)", "pass@1 at T=1", "greedy", "any of the samples"]
     more = of_more(results)
     parts = [
@@ -110,6 +111,15 @@ def table(results: Mapping[str, Result]) -> str:
         (markdown([*header, "points an hour at T=1"], tuned), tuned),
     ]
     return "\n\n".join(part for part, rows in parts if rows)
+
+
+def compared(results: Mapping[str, Result], pairs: Sequence[tuple[str, str]]) -> Iterator[list[str]]:
+    """Yields a row for each pair of runs that were asked the same: what the first has gained over the second."""
+    for name, other in pairs:
+        one, base = (results.get(f"{run}-newest") for run in (name, other))
+        if one and base and are_alike(one, base):
+            gains = gained(base, [one])
+            yield [f"{name} against {other}", "", "", *(told(b, n, change) for change, b, n in gains)]
 
 
 def mean(found: Rates) -> float:

@@ -169,6 +169,17 @@ def test_runs_that_choose_settings_are_compared_by_the_hour():
     assert "at least" not in row
 
 
+def test_runs_that_choose_settings_are_compared_with_the_defaults():
+    results = measured(split="tune")
+    results["start-tune"] = results.pop("start-report")
+    results |= {arm.replace("a-", "as-defaults-"): found for arm, found in results.items() if arm.startswith("a-")}
+    results["as-defaults-newest"] = evaluation(
+        "as-defaults-newest", dict.fromkeys(("11", "12", "13", "14"), 2), 4, split="tune", round=2
+    )
+    row = learnt.table(results).splitlines()[-1]
+    assert row.startswith("| a against as-defaults |  |  | 50.0 % to 56.2 %: +6.2 points")
+
+
 def test_hours_and_rollouts_are_those_up_to_the_checkpoint():
     assert learnt.trained(measured()["a-train"], last_round=1) == (1, pytest.approx(3000 / 3600))
 
