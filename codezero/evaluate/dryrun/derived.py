@@ -25,10 +25,6 @@ def _item(value: Instance, key: Any) -> Any:
     return get_item(value.data, key)
 
 
-def _iterator(value: Instance) -> Iterating:
-    return Iterating(charged(iterate(value.data)))
-
-
 def _forward(run: Callable[[Any, Any], Any]) -> Callable[[Instance, Any], Any]:
     return lambda value, other: _tried(run, value.data, _plain(other))
 
@@ -72,7 +68,7 @@ OF_DATA.update(
         "__contains__": lambda value, item: contains(value.data, item),
         "__delitem__": lambda value, key: delete_item(value.data, key),
         "__getitem__": _item,
-        "__iter__": _iterator,
+        "__iter__": lambda value: Iterating(charged(iterate(value.data))),
         "__len__": lambda value: len(value.data),
         "__repr__": lambda value: repr_of(value.data),
         "__setitem__": lambda value, key, item: set_item(value.data, key, item),

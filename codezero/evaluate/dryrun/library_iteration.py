@@ -65,14 +65,6 @@ def _accumulate(items: Any, func: Any = None, *, initial: Any = None) -> Iterati
     return Iterating(charged(found))
 
 
-def _chain_all(sources: Any, /) -> Iterating:
-    return Iterating(_chained(lazy(sources)))
-
-
-def _chain(*sources: Any) -> Iterating:
-    return Iterating(_chained(iter(sources)))
-
-
 def _chained(sources: Iterator[Any]) -> Iterator[Any]:
     for source in sources:
         yield from lazy(source)
@@ -93,8 +85,8 @@ def _tee(items: Any, n: Any = 2, /) -> tuple[Iterating, ...]:
     return tuple(Iterating(charged(part)) for part in itertools.tee(lazy(items), n))
 
 
-_CHAIN = TypeValue(itertools.chain, _chain)
-_CHAIN.attrs["from_iterable"] = Builtin("from_iterable", _chain_all)
+_CHAIN = TypeValue(itertools.chain, lambda *sources: Iterating(_chained(iter(sources))))
+_CHAIN.attrs["from_iterable"] = Builtin("from_iterable", lambda sources, /: Iterating(_chained(lazy(sources))))
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "accumulate": _accumulate,
     "combinations": _pooling(itertools.combinations),
@@ -119,10 +111,6 @@ ITERTOOLS: dict[str, Any] = {
     "chain": _CHAIN,
     **{name: Builtin(name, function) for name, function in _FUNCTIONS.items()},
 }
-
-
-def _reduce(function: Any, items: Any, /, *initial: Any) -> Any:
-    return functools.reduce(function, lazy(items), *initial)
 
 
 _NAMED = Builtin("a mark before named arguments", lambda: None)
@@ -191,10 +179,6 @@ for _name, _method in COMPARISONS.items():
     setattr(Ordered, f"__{_method}__", _compared(_name))
 
 
-def _cmp_to_key(mycmp: Any) -> Builtin:
-    return Builtin("cmp_to_key", lambda obj: Ordered(mycmp, obj))
-
-
 def _wraps(wrapped: Any, /, *args: Any) -> Builtin:
     def copy_name(wrapper: Any, /) -> Any:
         if type(wrapper) is Function and not wrapper.code.fixed:
@@ -210,10 +194,10 @@ def _wraps(wrapped: Any, /, *args: Any) -> Builtin:
 
 FUNCTOOLS: dict[str, Any] = {
     "cache": Builtin("cache", _cached),
-    "cmp_to_key": Builtin("cmp_to_key", _cmp_to_key),
+    "cmp_to_key": Builtin("cmp_to_key", lambda mycmp: Builtin("cmp_to_key", lambda obj: Ordered(mycmp, obj))),
     "lru_cache": Builtin("lru_cache", _lru_cache),
     "partial": Builtin("partial", Partial),
-    "reduce": Builtin("reduce", _reduce),
+    "reduce": Builtin("reduce", lambda function, items, /, *initial: functools.reduce(function, lazy(items), *initial)),
     "wraps": Builtin("wraps", _wraps),
 }
 

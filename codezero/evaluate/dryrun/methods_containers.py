@@ -235,21 +235,17 @@ _DEQUE: dict[str, Method] = {
 }
 
 
-def _move_to_end(value: OrderedDict[Any, Any], key: Any, last: Any = True) -> None:
-    value.move_to_end(hashable(key), last)
-
-
-def _pop_item(value: OrderedDict[Any, Any], last: Any = True) -> Any:
-    return value.popitem(last)
-
-
 CONTAINER_METHODS: dict[type, dict[str, Method]] = {
     list: _LIST,
     tuple: _TUPLE,
     NamedTupleValue: _RECORD,
     dict: _dict_methods(dict),
     defaultdict: _dict_methods(defaultdict),
-    OrderedDict: {**_dict_methods(OrderedDict), "popitem": _pop_item, "move_to_end": _move_to_end},
+    OrderedDict: {
+        **_dict_methods(OrderedDict),
+        "popitem": lambda value, last=True: value.popitem(last),
+        "move_to_end": lambda value, key, last=True: value.move_to_end(hashable(key), last),
+    },
     Counter: _COUNTER,
     set: _SET,
     frozenset: _FROZENSET,

@@ -17,10 +17,6 @@ def _read(stream: Stream, size: Any = -1, /) -> Any:
     return stream.raw.read(size)
 
 
-def _readlines(stream: Stream) -> list[Any]:
-    return list(lines_of(stream))
-
-
 def _writable(stream: Stream) -> Any:
     if stream.is_input:
         raise io.UnsupportedOperation("not writable")
@@ -46,14 +42,6 @@ def _get_value(stream: Stream) -> Any:
     return _writable(stream).getvalue()
 
 
-def _seek(stream: Stream, position: Any, whence: Any = 0, /) -> int:
-    return _writable(stream).seek(bound(position), whence)  # type: ignore[no-any-return]
-
-
-def _truncate(stream: Stream, size: Any = None, /) -> int:
-    return _writable(stream).truncate(size)  # type: ignore[no-any-return]
-
-
 def _leave(stream: Stream, *error: Any) -> None:
     stream.raw.close()
 
@@ -76,10 +64,10 @@ STREAM_METHODS: dict[str, Callable[..., Any]] = {
     "read": _read,
     "readable": lambda stream: True,
     "readline": read_line,
-    "readlines": _readlines,
-    "seek": _seek,
+    "readlines": lambda stream: list(lines_of(stream)),
+    "seek": lambda stream, position, whence=0, /: _writable(stream).seek(bound(position), whence),
     "tell": lambda stream: _writable(stream).tell(),
-    "truncate": _truncate,
+    "truncate": lambda stream, size=None, /: _writable(stream).truncate(size),
     "writable": lambda stream: not stream.is_input,
     "write": _write,
     "writelines": _write_lines,

@@ -166,17 +166,13 @@ STR_METHODS: dict[str, Method] = {
 }
 
 
-def _hex(value: Any, /, *_: Any, **__: Any) -> None:
-    meter.allocate(len(value) * 3)
-
-
 def _byte_methods(kind: Any) -> dict[str, Method]:
     """Returns the methods that `bytes` and `bytearray` share."""
     return {
         **_shared(kind),
         **{name: paid(_split(_ANY), getattr(kind, name)) for name in ("split", "splitlines")},
         "decode": decode,
-        "hex": paid(_hex, kind.hex),
+        "hex": paid(lambda value, /, *_, **__: meter.allocate(len(value) * 3), kind.hex),
     }
 
 

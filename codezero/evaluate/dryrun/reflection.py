@@ -44,14 +44,6 @@ def _hasattr(value: Any, name: Any, /) -> bool:
     return _getattr(value, name, _MISSING) is not _MISSING
 
 
-def _setattr(value: Any, name: Any, new: Any, /) -> None:
-    set_attribute(value, _own(value, name), new)
-
-
-def _delattr(value: Any, name: Any, /) -> None:
-    delete_attribute(value, _own(value, name))
-
-
 def _vars(*values: Any) -> Any:
     if len(values) != 1 or type(values[0]) is not Instance:
         raise Unsupported("vars() of anything but an object")
@@ -61,7 +53,7 @@ def _vars(*values: Any) -> Any:
 BY_NAME: dict[str, Callable[..., Any]] = {
     "getattr": _getattr,
     "hasattr": _hasattr,
-    "setattr": _setattr,
-    "delattr": _delattr,
+    "setattr": lambda value, name, new, /: set_attribute(value, _own(value, name), new),
+    "delattr": lambda value, name, /: delete_attribute(value, _own(value, name)),
     "vars": _vars,
 }

@@ -71,10 +71,6 @@ def _findall(pattern: Any, string: Any, *bounds: Any) -> list[Any]:
     return found
 
 
-def _finditer(pattern: Any, string: Any, *bounds: Any) -> Iterating:
-    return Iterating(charged(list(_matches(pattern, string, *bounds))))
-
-
 def _subn(pattern: Any, repl: Any, string: Any, count: Any = 0) -> tuple[str, int]:
     if type(repl) is not str and not callable(repl):
         raise TypeError("decoding to str: need a bytes-like object")
@@ -109,10 +105,6 @@ def _expand(match: Any, template: str) -> str:
     return text
 
 
-def _sub(pattern: Any, repl: Any, string: Any, count: Any = 0) -> str:
-    return _subn(pattern, repl, string, count)[0]
-
-
 def _split(pattern: Any, string: Any, maxsplit: Any = 0) -> list[Any]:
     parts: list[Any] = []
     end = 0
@@ -130,8 +122,8 @@ PATTERN_METHODS: dict[str, Callable[..., Any]] = {
     "match": _matching("match"),
     "fullmatch": _matching("fullmatch"),
     "findall": _findall,
-    "finditer": _finditer,
-    "sub": _sub,
+    "finditer": lambda pattern, string, *bounds: Iterating(charged(list(_matches(pattern, string, *bounds)))),
+    "sub": lambda pattern, repl, string, count=0: _subn(pattern, repl, string, count)[0],
     "subn": _subn,
     "split": _split,
 }

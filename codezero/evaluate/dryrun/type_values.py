@@ -145,14 +145,6 @@ def default_dict(factory: Any = None, /, *sources: Any, **kwargs: Any) -> defaul
     return defaultdict(factory, _dict(*sources, **kwargs))
 
 
-def ordered_dict(*sources: Any, **kwargs: Any) -> OrderedDict[Any, Any]:
-    return OrderedDict(_dict(*sources, **kwargs))
-
-
-def _deque(items: Any = (), maxlen: Any = None) -> deque:
-    return deque(to_list(items), maxlen)
-
-
 def _range(*bounds: Any) -> range:
     return range(*map(bound, bounds))
 
@@ -199,9 +191,9 @@ TYPES: dict[str, TypeValue] = {
 }  # fmt: skip
 COLLECTIONS: dict[str, TypeValue] = {
     "Counter": TypeValue(Counter, counter),
-    "OrderedDict": TypeValue(OrderedDict, ordered_dict),
+    "OrderedDict": TypeValue(OrderedDict, lambda *sources, **kwargs: OrderedDict(_dict(*sources, **kwargs))),
     "defaultdict": TypeValue(defaultdict, default_dict),
-    "deque": TypeValue(deque, _deque),
+    "deque": TypeValue(deque, lambda items=(), maxlen=None: deque(to_list(items), maxlen)),
 }
 
 
