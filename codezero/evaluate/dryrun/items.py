@@ -9,7 +9,6 @@ from codezero.evaluate.dryrun.budget import Unsupported, meter
 from codezero.evaluate.dryrun.classes import Class
 from codezero.evaluate.dryrun.measure import (
     DICTS,
-    FLAT,
     MATCH,
     SIZED,
     NamedTupleValue,
@@ -31,13 +30,8 @@ def get_item(container: Any, index: Any) -> Any:
     if kind in DICTS:
         return container[hashable(index)]
     if kind in SIZED or kind is range:
-        if type(index) is slice:
-            if kind in FLAT and kind not in (list, tuple, NamedTupleValue):
-                return container[index]
-            if kind is not range:
-                meter.allocate(len(range(*index.indices(len(container)))) * item_bytes(container))
-            found = container[index]
-            return tuple(found) if kind is NamedTupleValue else found
+        if type(index) is slice and kind in (str, bytes, bytearray, list, tuple, NamedTupleValue, array):
+            meter.allocate(len(range(*index.indices(len(container)))) * item_bytes(container))
         return container[index]
     if kind is Instance or kind is MATCH:
         return container[index]
