@@ -11,18 +11,11 @@ from codezero.evaluate.dryrun import operators
 from codezero.evaluate.dryrun.budget import IN_COMPARISON, meter
 from codezero.evaluate.dryrun.compiler import EXPRESSIONS, Expression, Unit
 from codezero.evaluate.dryrun.integers import sized
+from codezero.evaluate.dryrun.objects import COMPARISONS
 from codezero.evaluate.dryrun.text import convert, format_value
 from codezero.evaluate.dryrun.values import Frame
 
 _SMALL = 1 << 62
-_COMPARE_FAST: dict[str, Callable[[Any, Any], Any]] = {
-    "Lt": lambda a, b: a < b,
-    "LtE": lambda a, b: a <= b,
-    "Gt": lambda a, b: a > b,
-    "GtE": lambda a, b: a >= b,
-    "Eq": lambda a, b: a == b,
-    "NotEq": lambda a, b: a != b,
-}
 
 
 def _constant(unit: Unit, node: ast.Constant) -> Expression:
@@ -124,8 +117,7 @@ def _compare(unit: Unit, node: ast.Compare) -> Expression:
     runs = [judged(unit, operators.COMPARE[name]) for name in names]
     if len(rights) == 1:
         right, run = rights[0], runs[0]
-        fast = _COMPARE_FAST.get(names[0])
-        if fast is None or unit.is_test:
+        if names[0] not in COMPARISONS or unit.is_test:
             return lambda frame: run(left(frame), right(frame))
         return _fast_compare(names[0], left, right, run)
 
@@ -159,7 +151,7 @@ def _fast_compare(name: str, left: Expression, right: Expression, run: Callable[
             return a < b if type(a) is int else run(a, b)
 
         return less
-    fast = _COMPARE_FAST[name]
+    fast = getattr(operator, COMPARISONS[name])
 
     def compare(frame: Frame) -> Any:
         a, b = left(frame), right(frame)
