@@ -145,17 +145,13 @@ def requirements_of(origin: TaskOrigin, suite: TestSuite) -> Requirements:
     calls: dict[str, list[ast.Call]] = {}
     builtin_calls: dict[str, list[ast.Call]] = {}
     for statement in tree.body:
-        found = [n for n in ast.walk(statement) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]
-        parameters = {node.arg for node in ast.walk(statement) if isinstance(node, ast.arg)}
-        for into, wanted in ((calls, False), (builtin_calls, True)):
-            for call in found:
-                name = call.func.id  # type: ignore[attr-defined]
-                if (
-                    name not in own | parameters
-                    and (name in BUILTINS) is wanted
-                    and (not wanted or not _calls_else(found))
-                ):
-                    into.setdefault(name, []).append(call)
+        nodes = list(ast.walk(statement))
+        called = [(n.func.id, n) for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]
+        bound = own | {node.arg for node in nodes if isinstance(node, ast.arg)}
+        calls_else = any(name not in BUILTINS for name, _ in called)
+        for name, call in called:
+            if name not in bound and not (name in BUILTINS and calls_else):
+                (builtin_calls if name in BUILTINS else calls).setdefault(name, []).append(call)
     targets = calls.keys() | builtin_calls.keys()
     return Requirements(
         calls=calls,
@@ -165,10 +161,6 @@ def requirements_of(origin: TaskOrigin, suite: TestSuite) -> Requirements:
         statements=frozenset(printed(statement) for statement in tree.body),
         is_program=is_program,
     )
-
-
-def _calls_else(found: list[ast.Call]) -> bool:
-    return any(isinstance(call.func, ast.Name) and call.func.id not in BUILTINS for call in found)
 
 
 def bound_names(node: ast.AST) -> Iterator[str]:
