@@ -256,11 +256,10 @@ def percent(template: Any, values: Any) -> Any:
         _text_cost(value)
     kinds = list(_taken(template))
     if isinstance(values, tuple):
-        values = tuple(map(_shown, values, kinds)) + values[len(kinds) :]
-    elif kinds:
+        shown = (*map(_shown, values, kinds), *values[len(kinds) :])
+        return template % _with_numbers(template, shown)
+    if kinds:
         values = _shown(values, kinds[0])
-    if isinstance(values, tuple):
-        return template % _with_numbers(template, values)
     if type(values) is Instance:
         is_mapping = values.cls.lookup("__getitem__") is not None
         if is_mapping and "%(" in template:
