@@ -19,11 +19,10 @@ _MAX_EXPONENT = 5_000
 _MAX_PRECISION = 1_000
 
 
-def _checked_operand(value: Any) -> Any:
-    """Returns an operand. Raises Stop for an integer or fraction that the host takes long to convert."""
+def _check_operand(value: Any) -> None:
+    """Raises Stop for an integer or fraction that the host takes long to convert."""
     if isinstance(value, int | Fraction) and max(value.numerator, value.denominator, key=abs).bit_length() > _MAX_BITS:
         raise Stop("a decimal with a long integer")
-    return value
 
 
 def _checked_result(value: Any) -> Any:
@@ -43,7 +42,7 @@ def _bounded(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         meter.work(decimal.getcontext().prec << 3)
         for arg in args:
-            _checked_operand(arg)
+            _check_operand(arg)
         try:
             return _checked_result(function(*args, **kwargs))
         except decimal.DecimalException as error:

@@ -238,10 +238,8 @@ class Program:
             budget = budget.after(results[-1].reason)
 
     def _run_example(self, example: StdinExample) -> CaseResult:
-        try:
-            result = self._attempt(self._define_until_exit)
-        finally:
-            output = "".join(meter.output)
+        result = self._attempt(self._define_until_exit)
+        output = "".join(meter.output)
         if self._keep is not None:
             self._keep(result.outcome if result is not None else CaseOutcome.PASS, output)
         if result is not None:

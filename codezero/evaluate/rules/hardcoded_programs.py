@@ -36,7 +36,7 @@ def hardcoded_programs(solution: Solution) -> RuleScore | None:
     by_row = {
         (key, answer): len(example.given.split()) > 1
         for example, found in zip(examples, answers, strict=True)
-        if example.given.strip() not in ("", "0", "1")
+        if example.given.strip() not in ("0", "1")
         for key in _spellings(example.given, literals)
         for answer in found
     }
