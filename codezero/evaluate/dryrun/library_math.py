@@ -35,12 +35,16 @@ _COMPLEX_FUNCTIONS = (
 _NUMBERS = int | float | complex | Decimal | Fraction
 
 
+def _float_of(item: Any) -> Any:
+    return item.as_number("__float__") if type(item) is Instance else item
+
+
 def _of_numbers(function: Callable[..., Any], name: str) -> Builtin:
     def call(*args: Any, **kwargs: Any) -> Any:
         meter.work(len(args) << 4)
         if len(args) == 1 and type(args[0]) is Instance and args[0].cls.owner(f"__{name}__") is not None:
             return args[0].invoke(f"__{name}__")
-        args = tuple(arg.as_number("__float__") if type(arg) is Instance else arg for arg in args)
+        args = tuple(map(_float_of, args))
         for arg in (*args, *kwargs.values()):
             if not isinstance(arg, _NUMBERS):
                 raise TypeError(f"must be real number, not {type(arg).__name__}")
@@ -85,10 +89,6 @@ def _prod(items: Any, /, *, start: Any = 1) -> Any:
     for item in to_list(items):
         start = operators.mul(start, item)
     return start
-
-
-def _float_of(item: Any) -> Any:
-    return item.as_number("__float__") if type(item) is Instance else item
 
 
 def _vector(function: Callable[..., float]) -> Callable[..., float]:
