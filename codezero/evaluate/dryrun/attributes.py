@@ -82,14 +82,11 @@ def get_attribute(value: Any, name: str) -> Any:
     return _missing(value, name)
 
 
-_TRANSPARENT = (Instance, Function)
-"""Types of interpreted values whose attributes are all known, except dunder names."""
-
-
 def _missing(value: Any, name: str) -> Any:
     """Raises AttributeError if the host value has no such attribute either, else Stop."""
     kind = type(value)
-    known = kind in _TRANSPARENT or (kind.__module__ in ("builtins", "collections") and not hasattr(kind, name))
+    is_host = kind.__module__ in ("builtins", "collections")
+    known = kind in (Instance, Function) or (is_host and not hasattr(kind, name))
     if is_dunder(name) or not known or (kind is Instance and _may_have(value, name)):
         raise Unsupported(f"attribute {name} of a {type_name(value)}")
     raise AttributeError(f"'{type_name(value)}' object has no attribute '{name}'")

@@ -40,7 +40,7 @@ def dict_from_keys(kind: Any, keys: Any, value: Any = None) -> Any:
 
 def new_set(items: Any = (), /) -> set[Any]:
     """Returns a set of the items."""
-    if type(items) in (set, frozenset) or type(items) is dict:
+    if type(items) in (set, frozenset, dict):
         table_cost(items)
         return set(items)
     result: set[Any] = set()
@@ -59,7 +59,7 @@ def new_frozenset(items: Any = (), /) -> frozenset[Any]:
 def set_operand(items: Any, table: Any) -> Any:
     """Returns an argument for a host method of the set `table`, which takes these items in the order of CPython, and
     charges for the call. Each sort of argument gives another order: a set, a plain dict, any other iterable."""
-    if type(items) in (set, frozenset) or type(items) is dict:
+    if type(items) in (set, frozenset, dict):
         table_cost(items)
         return items
     found = hashed_items(items)

@@ -36,8 +36,7 @@ def statement(solution: Solution) -> RuleScore | None:
     for name, function in solution.targets.items():
         if function.decorator_list:
             continue
-        score = _engages(name, function)
-        worst = min(worst, score, key=lambda s: s.score)
+        worst = min(worst, _engages(name, function), key=lambda s: s.score)
     return worst if solution.targets else None
 
 

@@ -18,7 +18,7 @@ def fence(solution: Solution) -> RuleScore:
     """Scores whether the answer is one closed block of Python with little text around it."""
     marks = list(_FENCE_LINE.finditer(solution.text))
     if len(marks) % 2:
-        return broken("the code block is not closed: the answer was cut off", 0.0)
+        return broken("the code block is not closed: the answer was cut off")
     if len(marks) > 2:
         return broken(f"the answer holds {len(marks) // 2} blocks instead of one", 0.5)
     outside = len(solution.text.strip()) - len(solution.code) if marks else 0

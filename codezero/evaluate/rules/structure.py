@@ -100,7 +100,7 @@ def io(solution: Solution) -> RuleScore | None:
     if solution.requirements.is_program:
         used = set(_called_or_named(solution.nodes))
         if not used & STDIN_NAMES:
-            return broken("the program does not read its input", 0.0)
+            return broken("the program does not read its input")
         return KEPT if used & _STDOUT_NAMES else broken("the program prints nothing")
     if not solution.targets:
         return None
