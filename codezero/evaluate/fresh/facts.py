@@ -19,7 +19,7 @@ _ODD_SIZES = 3
 like."""
 
 
-def _square(n: int) -> bool:
+def is_square(n: int) -> bool:
     return n >= 0 and math.isqrt(n) ** 2 == n
 
 
@@ -31,7 +31,7 @@ _OF_NUMBERS: tuple[Fact, ...] = (
     lambda n: n != 0,
 )
 _OF_MANY_INTEGERS: tuple[Fact, ...] = (
-    _square,
+    is_square,
     lambda n: n > 0 and n & (n - 1) == 0,
     lambda n: n > 1 and all(n % d for d in range(2, min(math.isqrt(max(n, 0)), 1000) + 1)),
 )

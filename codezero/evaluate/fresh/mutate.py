@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from time import process_time
 from typing import Any
 
-from codezero.evaluate.fresh.facts import ascending, descending, holds, limits_of
+from codezero.evaluate.fresh.facts import ascending, descending, is_square, limits_of
 from codezero.evaluate.fresh.relations import Arguments, bonds_of, keep, restored
 from codezero.evaluate.fresh.shape import Shape, shape_of
 
@@ -78,7 +78,7 @@ def _number(shape: Shape, value: Any, rng: random.Random) -> Any:
         lambda: rng.choice(seen),
     ]
     made = rng.choice(ways)()
-    if len(seen) > 1 and all(holds(lambda n: math.isqrt(n) ** 2 == n, one) for one in seen):
+    if len(seen) > 1 and all(map(is_square, seen)):
         made = math.isqrt(abs(made)) ** 2
     return made
 
