@@ -141,11 +141,10 @@ class _Reader:
             raise _Unfit("no_comparison")
         self.view(left, MAX_DEPTH)
         value(right, MAX_DEPTH, MAX_ITEMS)
-        self.expected.add(ast.dump(right))
-        if isinstance(operator, ast.Eq):
-            result = ast.dump(right)
-            if self.results.setdefault(ast.dump(left), result) != result:
-                raise _Unfit("contradiction")
+        result = ast.dump(right)
+        self.expected.add(result)
+        if isinstance(operator, ast.Eq) and self.results.setdefault(ast.dump(left), result) != result:
+            raise _Unfit("contradiction")
 
     def view(self, node: ast.expr, depth: int) -> None:
         if not depth:
@@ -215,7 +214,7 @@ def _made(node: ast.Call, depth: int, repeats: int) -> None:
     elif not isinstance(node.func, ast.Name) or node.func.id not in _MAKERS:
         raise _Unfit(_reason(node.func))
     elif node.func.id == "range" and not all(
-        _number(one) is not None and abs(_number(one) or 0) <= repeats for one in arguments
+        (number := _number(one)) is not None and abs(number) <= repeats for one in arguments
     ):
         raise _Unfit("too_much_work")
     _values(arguments, depth, repeats)

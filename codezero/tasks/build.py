@@ -165,15 +165,15 @@ def _report_lost(lost: dict[str, HubUnreachable], fallback: bool) -> None:
     """Logs one warning that the built-in problems stand in. Raises HubUnreachable if they may not (`fallback`)."""
     reasons = "; ".join(dict.fromkeys(str(error) for error in lost.values()))
     names = " and ".join(lost)
+    paths = " ".join(f"tasks.{name}.path=FILE" for name in lost)
     if not fallback:
-        paths = " ".join(f"tasks.{name}.path=FILE" for name in lost)
         raise HubUnreachable(f"{names} cannot be loaded from the hub: {reasons}. Give {paths}, or tasks=builtin")
     logger.warning(
         "%s cannot be loaded from the hub: %s. Drawing built-in problems instead, until the next start; give %s to "
         "draw from a file",
         names,
         reasons,
-        " ".join(f"tasks.{name}.path=FILE" for name in lost),
+        paths,
     )
 
 
