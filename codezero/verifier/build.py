@@ -33,8 +33,11 @@ from codezero.workers import Workers
 
 def bound_settings(config: NodeConfig) -> dict[str, Any]:
     """Returns the settings that a state folder keeps."""
-    bound: dict[str, Any] = {"model.name": config.model.name, "verifier.lora_r": config.verifier.lora_r}
-    bound["verifier.train_solver"] = config.verifier.train_solver
+    bound: dict[str, Any] = {
+        "model.name": config.model.name,
+        "verifier.lora_r": config.verifier.lora_r,
+        "verifier.train_solver": config.verifier.train_solver,
+    }
     if config.verifier.train_solver:
         bound |= {
             "train.method": config.train.method.value,

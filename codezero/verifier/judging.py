@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from codezero.types import CaseOutcome
 from codezero.verifier.exercises import Exercise
-from codezero.verifier.jobs import Tried, ask_to_try
+from codezero.verifier.jobs import ask_to_try
 from codezero.verifier.reward import CaseResults, JudgedAnswer, judge
 from codezero.verifier.write import CaseAnswer
 from codezero.workers import Death, Workers
@@ -48,13 +47,7 @@ def _results(workers: Workers, exercise: Exercise, cases: tuple[str, ...]) -> Ca
         if not tried.is_jobs_fault or isinstance(ask_to_try(workers, exercise.problem.task, (), programs), Death):
             return None  # a busy machine, or a program that ends the worker without any case
         return _NONE
-    return _of(tried, programs, exercise)
-
-
-def _of(tried: Tried, programs: Sequence[str], exercise: Exercise) -> CaseResults:
-    outcomes: dict[str, tuple[CaseOutcome, ...]] = {
-        code: one.cases for code, one in zip(programs, tried.programs, strict=True)
-    }
+    outcomes = {code: one.cases for code, one in zip(programs, tried.programs, strict=True)}
     return CaseResults(
         inputs=tried.inputs,
         reference=outcomes[exercise.problem.reference],
