@@ -90,8 +90,7 @@ def _of_files(case: ExaminedNode) -> Iterator[bytes]:
         yield _read(identity.key_path(case))
     ledger, home = case.config.ledger, Path(case.environment.get("HOME") or Path.home())
     if ledger.passphrase_file is not None:
-        raw = _read(Path(ledger.passphrase_file).expanduser())
-        yield raw.rstrip(b"\r\n")
+        yield _read(Path(ledger.passphrase_file).expanduser()).rstrip(b"\r\n")
     if case.config.push.token_file:
         yield _read(Path(case.config.push.token_file).expanduser()).strip()
     login = Path(ledger.login_dir).expanduser()

@@ -18,7 +18,7 @@ from codezero.types import CaseOutcome
 from codezero.verifier.jobs import Trial, Tried, TriedProgram
 
 INPUTS_SHARE = 0.2
-"""The most of the time that finding these may take."""
+"""The share of the time that finding inputs like the shown ones may take."""
 
 
 def try_cases(asked: Trial) -> Tried:

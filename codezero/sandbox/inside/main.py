@@ -164,7 +164,6 @@ class SolutionSupervisor:
         to_solution, to_test_runner, errors = os.pipe(), os.pipe(), os.pipe()
         reports = os.pipe()
         stdin = _nameless_file() if self._programs else ()
-        token = self._token
         if not together:
             if stdin:
                 mine = {0: stdin[0], 1: to_test_runner[1], 2: errors[1], 3: to_solution[0]}
@@ -174,7 +173,7 @@ class SolutionSupervisor:
                 self._solution = self._fork(ends, lambda: solution.serve(self._code, Channel(3, 4)))
 
         def decide() -> None:
-            report = reporter(3, token)
+            report = reporter(3, self._token)
             lines = read_whole(4).splitlines()
             try:
                 if together:
