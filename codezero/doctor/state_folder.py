@@ -25,15 +25,7 @@ from codezero.runtime.amounts import counted, gib, span, utc
 from codezero.runtime.database import read_only
 from codezero.runtime.entries import entries
 from codezero.views.runs import PROPOSER, REPORTS, SOLVER, VERIFIER, JsonLines, folder_of, log_name
-from codezero.views.words import (
-    RECENT,
-    Obstacle,
-    doing,
-    obstacles,
-    presence,
-    proposer_obstacles,
-    verifier_obstacles,
-)
+from codezero.views.words import RECENT, Obstacle, doing, obstacles, presence, proposer_obstacles, verifier_obstacles
 
 _MAX_MANIFEST = 1 << 16
 _DATABASES = ("ledger.sqlite", "outbox.sqlite")

@@ -7,30 +7,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from codezero.config import EvaluatorConfig, RewardConfig
-from codezero.evaluate.jobs import (
-    P_FAILED,
-    P_FRESH_DOUBTFUL,
-    P_PASSED,
-    Attempt,
-    AttemptRead,
-    Shown,
-    fingerprint,
-)
+from codezero.evaluate.jobs import P_FAILED, P_FRESH_DOUBTFUL, P_PASSED, Attempt, AttemptRead, Shown, fingerprint
 from codezero.evaluate.judge import Judge, Opinion, Submission, ask
 from codezero.evaluate.reading import LOOK_AHEAD, AttemptReader, Findings
 from codezero.evaluate.reward import reward
 from codezero.ports import Progress
 from codezero.prompts import solver as prompt
-from codezero.types import (
-    CaseOutcome,
-    Outcome,
-    Refusal,
-    RolloutGroup,
-    ScoredGroup,
-    SwarmRound,
-    Task,
-    Verdict,
-)
+from codezero.types import CaseOutcome, Outcome, Refusal, RolloutGroup, ScoredGroup, SwarmRound, Task, Verdict
 from codezero.workers import Death
 
 P_UNSURE = (0.15, 0.85)

@@ -20,12 +20,7 @@ from codezero.workers import Workers
 class ExecutionJudge:
     """A judge (evaluate.judge.Judge) that runs the tests: p_correct is 1.0 if all passed, 0.0 if one failed."""
 
-    def __init__(
-        self,
-        config: EvaluatorConfig,
-        workers: Workers,
-        problem_of: ProblemOf = task_alone,
-    ) -> None:
+    def __init__(self, config: EvaluatorConfig, workers: Workers, problem_of: ProblemOf = task_alone) -> None:
         """`workers` parse tests; `problem_of` returns the hidden tests of a task.
 
         Raises EvaluatorError: this machine has no sandbox at all.

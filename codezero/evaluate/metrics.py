@@ -34,7 +34,4 @@ def averages(groups: Sequence[ScoredGroup]) -> tuple[float | None, float | None]
     if not scored:
         return None, None
     counts = [(len(group.rewarded), group.num_correct) for group in scored]
-    return (
-        sum(c / n for n, c in counts) / len(counts),
-        sum(c > 0 for _, c in counts) / len(counts),
-    )
+    return sum(c / n for n, c in counts) / len(counts), sum(c > 0 for _, c in counts) / len(counts)

@@ -15,14 +15,7 @@ from codezero.evaluate.dryrun import budget_of, dry_run, share_of
 from codezero.evaluate.fresh.draw import MIN_ASKED, NONE, draw, function_memorises, has_form
 from codezero.evaluate.fresh.memorised import program_memorises
 from codezero.evaluate.fresh.results import results_of
-from codezero.evaluate.jobs import (
-    MAX_REASONS,
-    Attempt,
-    AttemptRead,
-    ReadReply,
-    ReadRequest,
-    p_by_fresh,
-)
+from codezero.evaluate.jobs import MAX_REASONS, Attempt, AttemptRead, ReadReply, ReadRequest, p_by_fresh
 from codezero.evaluate.rules import breaks_fatal
 from codezero.evaluate.rules.check import check
 from codezero.evaluate.rules.solution import Requirements, requirements_of

@@ -17,13 +17,7 @@ from typing import Any
 from codezero.ports import Learner
 from codezero.proposer.feedback import JudgedProposal
 from codezero.reports import UpdateReport
-from codezero.types import (
-    Reward,
-    SampledTokens,
-    ScoredGroup,
-    Task,
-    TaskOrigin,
-)
+from codezero.types import Reward, SampledTokens, ScoredGroup, Task, TaskOrigin
 
 MAX_DRAFTS = 256
 """The number of drafts kept, about 50 KB each; the oldest are dropped, which solvers no longer find."""

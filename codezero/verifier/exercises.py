@@ -156,9 +156,7 @@ class CandidateSolver:
             wanted = [code for code, is_right in known.items() if is_right is wants_right] or list(known)
             candidate = rng.choice(wanted)
             wrong = tuple(code for code, is_right in known.items() if not is_right)
-            found.append(
-                Exercise(problem=one.problem, candidate=candidate, is_right=known[candidate], wrong=wrong),
-            )
+            found.append(Exercise(problem=one.problem, candidate=candidate, is_right=known[candidate], wrong=wrong))
         return found
 
     def take_left_out(self) -> dict[str, int]:

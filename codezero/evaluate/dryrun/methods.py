@@ -68,11 +68,7 @@ METHODS: dict[type, dict[str, Method]] = {
     bytearray: {**BYTEARRAY_METHODS, **_INDEXED},
     int: _INT,
     bool: _INT,
-    float: {
-        "is_integer": float.is_integer,
-        "conjugate": float.conjugate,
-        "as_integer_ratio": float.as_integer_ratio,
-    },
+    float: {"is_integer": float.is_integer, "conjugate": float.conjugate, "as_integer_ratio": float.as_integer_ratio},
     complex: {"conjugate": complex.conjugate},
     range: {"count": _range_count, "index": _range_index, **_INDEXED},
     Iterating: {"__next__": next, **{name: _of_generator(name) for name in ("close", "send", "throw")}},

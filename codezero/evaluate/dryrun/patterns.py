@@ -160,11 +160,7 @@ def _attributes_match(frame: Frame, value: Any, captures: Captures, parts: list[
 def _match(unit: Unit, node: ast.Match) -> Statement:
     subject = unit.expression(node.subject)
     cases = [
-        (
-            _pattern(unit, case.pattern),
-            unit.expression(case.guard) if case.guard else None,
-            unit.block(case.body),
-        )
+        (_pattern(unit, case.pattern), unit.expression(case.guard) if case.guard else None, unit.block(case.body))
         for case in node.cases
     ]
 
