@@ -11,7 +11,7 @@ from codezero.evaluate.dryrun.class_kinds import ABC, make_class, names_of_body
 from codezero.evaluate.dryrun.compiler import BREAK, CONTINUE, STATEMENTS, Expression, Statement, Unit, refusal_of
 from codezero.evaluate.dryrun.generators import driven, generator_block
 from codezero.evaluate.dryrun.library import find_module, import_from
-from codezero.evaluate.dryrun.scope import BadScope, class_scope, function_scope, has_yield
+from codezero.evaluate.dryrun.scope import CompileError, class_scope, function_scope, has_yield
 from codezero.evaluate.dryrun.values import UNBOUND, Code, Frame, Function, Opaque
 from codezero.tasks.testcases import FunctionNode, bound_name
 
@@ -129,7 +129,7 @@ def _class(unit: Unit, node: ast.ClassDef) -> Statement:
 
 def _return(unit: Unit, node: ast.Return) -> Statement:
     if unit.scope.kind != "function":
-        raise BadScope("'return' outside function")
+        raise CompileError("'return' outside function")
     if node.value is None:
         nothing = (None,)
         return lambda frame: nothing
@@ -188,13 +188,13 @@ def _pass(unit: Unit, node: ast.stmt) -> Statement:
 
 def _break(unit: Unit, node: ast.Break) -> Statement:
     if not unit.loops:
-        raise BadScope("'break' outside loop")
+        raise CompileError("'break' outside loop")
     return lambda frame: BREAK
 
 
 def _continue(unit: Unit, node: ast.Continue) -> Statement:
     if not unit.loops:
-        raise BadScope("'continue' not properly in loop")
+        raise CompileError("'continue' not properly in loop")
     return lambda frame: CONTINUE
 
 
@@ -202,7 +202,7 @@ def _expression(unit: Unit, node: ast.Expr) -> Statement:
     if isinstance(node.value, ast.Constant):
         return lambda frame: None
     if isinstance(node.value, ast.Yield | ast.YieldFrom) and unit.scope.kind != "function":
-        raise BadScope("'yield' outside function")
+        raise CompileError("'yield' outside function")
     value = unit.expression(node.value)
 
     def evaluate(frame: Frame) -> None:

@@ -18,7 +18,7 @@ from codezero.evaluate.dryrun.functions import BUILTIN_NAMES
 from codezero.evaluate.dryrun.library_decimal import reset_context
 from codezero.evaluate.dryrun.library_system import end_of_program
 from codezero.evaluate.dryrun.measure import type_name
-from codezero.evaluate.dryrun.scope import BadScope
+from codezero.evaluate.dryrun.scope import CompileError
 from codezero.evaluate.dryrun.text import text_of
 from codezero.tasks.testcases import StdinExample, TestSuite, parse_source
 from codezero.types import CaseOutcome, CaseResult
@@ -100,7 +100,7 @@ class Program:
             return CaseResult(outcome=CaseOutcome.FAIL, reason=short(str(cheat)))
         except Stop as stop:
             return unknown(str(stop))
-        except BadScope as error:
+        except CompileError as error:
             return CaseResult(outcome=CaseOutcome.FAIL, reason=short(f"SyntaxError: {error}"))
         except PROGRAM_ERRORS as error:
             try:

@@ -10,7 +10,7 @@ from codezero.tasks.testcases import FunctionNode, bound_name
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 
-class BadScope(Exception):
+class CompileError(Exception):
     """CPython refuses to compile the program."""
 
 
@@ -60,7 +60,7 @@ class Scope:
 
 
 def function_scope(node: FunctionNode | ast.Lambda, parent: Scope) -> Scope:
-    """Returns the scope of a function, its parameters first. Raises BadScope for what CPython calls a syntax error."""
+    """Returns the scope of a function, its parameters first. Raises CompileError for two parameters of one name."""
     name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
     scope = Scope("function", parent, prefix=f"{name}.<locals>.")
     arguments = node.args
@@ -70,7 +70,7 @@ def function_scope(node: FunctionNode | ast.Lambda, parent: Scope) -> Scope:
     names += [arguments.kwarg.arg] if arguments.kwarg else []
     for name in names:
         if scope.mangled(name) in scope.slots:
-            raise BadScope(f"duplicate argument '{name}' in function definition")
+            raise CompileError(f"duplicate argument '{name}' in function definition")
         scope.declare(scope.mangled(name))
     body = [node.body] if isinstance(node, ast.Lambda) else node.body
     _declare(scope, body, set(names))
@@ -99,13 +99,13 @@ def _declare(scope: Scope, body: Iterable[ast.AST], params: set[str]) -> None:
         if isinstance(found, ast.Global | ast.Nonlocal):
             for name in found.names:
                 if name in params or scope.mangled(name) in stored:
-                    raise BadScope(f"name '{name}' is parameter or assigned before its declaration")
+                    raise CompileError(f"name '{name}' is parameter or assigned before its declaration")
                 name = scope.mangled(name)
                 if isinstance(found, ast.Global):
                     scope.globals.add(name)
                     continue
                 if scope.parent is None or scope.parent.find(name) is None:
-                    raise BadScope(f"no binding for nonlocal '{name}' found")
+                    raise CompileError(f"no binding for nonlocal '{name}' found")
                 scope.nonlocals.add(name)
         else:
             for name in _bound_by(found):

@@ -10,7 +10,7 @@ from codezero.evaluate.dryrun.compiler import STATEMENTS, Expression, Statement,
 from codezero.evaluate.dryrun.items import delete_item, get_item, set_item
 from codezero.evaluate.dryrun.measure import first_items
 from codezero.evaluate.dryrun.operators import in_place
-from codezero.evaluate.dryrun.scope import BadScope
+from codezero.evaluate.dryrun.scope import CompileError
 from codezero.evaluate.dryrun.values import UNBOUND, Frame
 
 
@@ -33,7 +33,7 @@ def target_store(unit: Unit, target: ast.expr) -> Store:
 def _unpack(unit: Unit, target: ast.Tuple | ast.List) -> Store:
     stars = [i for i, part in enumerate(target.elts) if isinstance(part, ast.Starred)]
     if len(stars) > 1:
-        raise BadScope("multiple starred expressions in assignment")
+        raise CompileError("multiple starred expressions in assignment")
     if stars:
         return _unpack_starred(unit, target, stars[0])
     stores = [target_store(unit, part) for part in target.elts]
