@@ -59,7 +59,7 @@ def score_file(
     except OSError as error:
         raise CommandError(f"{source}: {error.strerror}: check the path and your rights") from error
     made_with = {"input": hashlib.sha256(content).hexdigest(), "settings": list(settings)}
-    lines = content.decode(errors="replace").split("\n")
+    lines = content.decode("utf-8-sig", errors="replace").split("\n")  # some editors put a byte order mark first
     groups = grouped(lines)
     total = sum(map(len, groups))
     with Results(Path(target), Path(f"{target}.settings.json"), made_with) as results:

@@ -160,6 +160,13 @@ def test_a_file_is_scored_line_by_line_and_its_bad_lines_are_counted(tmp_path, s
     assert "not JSON" in bad["error"]
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path):
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text(line(id=1) + "\n", encoding="utf-8-sig")
+    assert score_file(str(source), str(target), [], lambda problem_of: nullcontext(Scorer()), Console()) == (1, 0)
+    assert json.loads(target.read_text())["id"] == 1
+
+
 def test_two_runs_draw_the_same_fresh_tests_and_another_seed_draws_others(tmp_path):
     source, model = tmp_path / "in.jsonl", save_tiny(tmp_path / "model")
     tests = ["assert f(100) == 101", "assert f(2000) == 2001", "assert f(3000) == 3001"]
