@@ -57,14 +57,12 @@ class WithProposals:
 
     def draw(self, num_tasks: int) -> tuple[Task, ...]:
         """Returns the next tasks, proposals in their places while there are any. Raises TaskError as `rest` does."""
-        turns = [self._is_a_proposals_turn(self._num_drawn + i) for i in range(num_tasks)]
+        numbers = range(self._num_drawn, self._num_drawn + num_tasks)
+        turns = [math.floor((n + 1) * self._share) > math.floor(n * self._share) for n in numbers]
         if any(turns):
             self._refill()
         self._num_drawn += num_tasks
         return tuple(task for is_turn in turns for task in (self._proposed() if is_turn else self._rest.draw(1)))
-
-    def _is_a_proposals_turn(self, number: int) -> bool:
-        return math.floor((number + 1) * self._share) > math.floor(number * self._share)
 
     def _refill(self) -> None:
         fresh = []
