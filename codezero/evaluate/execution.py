@@ -5,6 +5,7 @@ The only module of a round that runs code. It is imported only if `evaluator.bac
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from codezero.config import EvaluatorConfig
@@ -59,7 +60,7 @@ class ExecutionJudge:
 def opinion(cases: Sequence[CaseResult]) -> Opinion:
     """Returns an opinion of 1.0 if all cases passed, 0.0 if one failed; None without cases, or if none failed and some
     are unknown."""
-    counts = {outcome: sum(case.outcome is outcome for case in cases) for outcome in CaseOutcome}
+    counts = Counter(case.outcome for case in cases)
     first = next((case.reason for case in cases if case.outcome is not CaseOutcome.PASS), "")
     reply = f"passed {counts[CaseOutcome.PASS]} of {len(cases)} tests" + (f": {first}" if first else "")
     if counts[CaseOutcome.FAIL]:

@@ -73,7 +73,7 @@ def _any(holds: Callable[[Any], bool]) -> Fact:
 
 
 _OF_SEQUENCES: tuple[Fact, ...] = (
-    lambda values: len(values) > 0,
+    bool,
     ascending,
     descending,
     distinct,
@@ -101,7 +101,7 @@ def _balanced(text: str) -> bool:
 
 
 _OF_TEXTS: tuple[Fact, ...] = (
-    lambda text: bool(text),
+    bool,
     str.isdigit,
     str.isalpha,
     str.islower,
