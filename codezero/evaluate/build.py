@@ -229,9 +229,7 @@ def start_workers(config: NodeConfig) -> Workers:
 
 
 @contextmanager
-def evaluator_alone(
-    config: NodeConfig, console: Console, problem_of: ProblemOf = task_alone
-) -> Iterator[FrozenEvaluator]:
+def evaluator_alone(config: NodeConfig, console: Console, problem_of: ProblemOf) -> Iterator[FrozenEvaluator]:
     """Yields a round's evaluator without a node, with workers of its own. The configuration's seed takes the place of
     a node's secret, so that fresh tests are the same in each run.
 

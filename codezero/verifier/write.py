@@ -47,7 +47,7 @@ def write_cases(
     temperature: float,
     generator: torch.Generator,
     sample: SampleGroups,
-    on_step: StepCallback | None = None,
+    on_step: StepCallback | None,
 ) -> list[list[CaseAnswer]]:
     """Returns the model's answers for each subject; they are empty if the prompt is too long for the model."""
     found = [[CaseAnswer()] * num_answers for _ in subjects]

@@ -36,7 +36,7 @@ class Property(Hidden):
 
     __slots__ = ("getter", "setter")
 
-    def __init__(self, getter: Any, setter: Any = None) -> None:
+    def __init__(self, getter: Any, setter: Any) -> None:
         self.getter, self.setter = getter, setter
 
 

@@ -30,7 +30,7 @@ def in_pieces(items: list[Any], table: Any) -> Iterator[list[Any]]:
         meter.allocate((_CHUNK << 3) + (len(table) - size) * _ENTRY)
 
 
-def dict_from_keys(kind: Any, keys: Any, value: Any = None) -> Any:
+def dict_from_keys(kind: Any, keys: Any, value: Any) -> Any:
     """Returns kind.fromkeys(keys, value)."""
     result = kind()
     for piece in in_pieces(hashed_items(keys), result):
