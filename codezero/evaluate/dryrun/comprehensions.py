@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from codezero.evaluate.dryrun.budget import Unsupported, meter
 from codezero.evaluate.dryrun.compiler import EXPRESSIONS, Expression, Store, Unit
@@ -16,13 +16,12 @@ from codezero.evaluate.dryrun.targets import target_store
 from codezero.evaluate.dryrun.values import UNBOUND, Frame, Iterating
 
 
-class _Loop:
+class _Loop(NamedTuple):
     """One `for` of a comprehension with its conditions."""
 
-    __slots__ = ("conditions", "source", "store")
-
-    def __init__(self, source: Expression, store: Store, conditions: list[Expression]) -> None:
-        self.source, self.store, self.conditions = source, store, conditions
+    source: Expression
+    store: Store
+    conditions: list[Expression]
 
 
 _Parts = tuple[Expression, Unit, list[_Loop]]
