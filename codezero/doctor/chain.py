@@ -41,7 +41,7 @@ def check_chain(case: ExaminedNode) -> Iterator[Finding]:
         yield refusal("account", fault)
     why = reach.why_unreachable(case, "RPC", config.rpc_url)
     if why is not None:
-        yield _away(f"the RPC is not reached: {why}")
+        yield _away(case, f"the RPC is not reached: {why}")
         return
     try:
         yield from _on_chain(case, account)
@@ -49,13 +49,14 @@ def check_chain(case: ExaminedNode) -> Iterator[Finding]:
         do = "correct ledger.rpc_url, ledger.chain_id, or ledger.contract_address"
         yield error("chain", str(fault), "a node signs nothing there", do)
     except RpcFault as fault:
-        yield _away(str(fault))
+        yield _away(case, str(fault))
     except LedgerError as fault:
         yield refusal("chain", fault)
 
 
-def _away(found: str) -> Finding:
-    means = "rewards wait in state/outbox.sqlite and training continues; after ledger.patience_s the round is guessed"
+def _away(case: ExaminedNode, found: str) -> Finding:
+    file = case.state_dir / "outbox.sqlite"
+    means = f"rewards wait in {file} and training continues; after ledger.patience_s the round is guessed"
     return warning("chain", found, means, "check the connection, or name another RPC of this chain in ledger.rpc_url")
 
 

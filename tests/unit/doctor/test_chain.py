@@ -112,7 +112,7 @@ def test_an_rpc_that_is_away_or_none(tmp_path):
     away = wallet(tmp_path, f"http://127.0.0.1:{closed_port()}", NOWHERE)
     (fault,) = told(chain.check_chain(away), "warning")
     assert "the RPC is not reached: 127.0.0.1 refuses the connection" in fault
-    assert "rewards wait in state/outbox.sqlite" in fault
+    assert f"rewards wait in {tmp_path / 'state' / 'outbox.sqlite'} and" in fault
     with answering(b"<html>log in to this network</html>") as url:
         (fault,) = told(chain.check_chain(wallet(tmp_path, url + "/v2/secretkey12345678", NOWHERE)), "warning")
         assert "a proxy in between may have answered" in fault
