@@ -44,7 +44,8 @@ def check(case: ExaminedNode) -> Iterator[Finding]:
         path = key_path(case)
         if not os.path.lexists(path):
             means = "the first start makes one, and the node is then a new peer"
-            do = f"if it was somebody before: restore the key with `{checkout.COMMAND} identity import BACKUP`"
+            command = f"{checkout.COMMAND} identity import BACKUP{keyfile.path_option(path)}"
+            do = f"if it was somebody before: restore the key with `{command}`"
             yield info("identity", f"there is no key {path} yet", means, do)
             return
         found = key.load(path)
@@ -53,7 +54,7 @@ def check(case: ExaminedNode) -> Iterator[Finding]:
         if exposed is not None:
             yield warning("identity", exposed, "they can take part as this peer, and earn in its name", "")
         yield from _others(case, path, found.peer_id)
-        do = f"{checkout.COMMAND} identity export backup.pem"
+        do = f"{checkout.COMMAND} identity export backup.pem{keyfile.path_option(path)}"
         yield info("backup", f"{path} is the only copy that this machine knows of", do=do)
     except IdentityError as fault:
         yield refusal("identity", fault, "no node can start with this key")

@@ -29,12 +29,17 @@ def identity_path(configured: str | None) -> Path:
         raise IdentityError(f"{chosen} names the home of an unknown user: give the whole path of the key") from error
 
 
+def path_option(path: Path) -> str:
+    """Returns the option, after a space, with which `codezero identity` takes this key; empty for the default one."""
+    return "" if path.absolute() == Path(DEFAULT_PATH).absolute() else f" --path {shlex.quote(str(path))}"
+
+
 def backup_reminder(identity: Identity, path: Path) -> str:
     """Returns the line that tells the user of a new key."""
-    named = "" if str(path) == DEFAULT_PATH else f" --path {shlex.quote(str(path))}"
+    command = f"{checkout.COMMAND} identity export backup.pem{path_option(path)}"
     return (
         f"{path} is the new key of this node, peer {identity.peer_id} ({animal_name(identity.peer_id)}): back it up "
-        f"with `{checkout.COMMAND} identity export backup.pem{named}`; without it the node starts as a new peer"
+        f"with `{command}`; without it the node starts as a new peer"
     )
 
 

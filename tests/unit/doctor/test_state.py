@@ -147,7 +147,7 @@ def test_who_the_node_is(tmp_path):
     save(made, tmp_path / "swarm.pem")
     findings = list(identity.check(case_of(tmp_path, "swarm=native")))
     assert f"peer {made.peer_id} (" in told(findings, "ok")[0]
-    assert "codezero identity export" in told(findings, "info")[0]
+    assert f"codezero identity export backup.pem --path {tmp_path / 'swarm.pem'}" in told(findings, "info")[0]
     (tmp_path / "swarm.pem").chmod(0o644)
     assert "is open to other users" in told(identity.check(case_of(tmp_path, "swarm=native")), "warning")[0]
 
@@ -161,7 +161,9 @@ def test_a_key_that_is_none(tmp_path):
 
 
 def test_a_key_that_is_not_there_or_not_needed(tmp_path):
-    assert "there is no key" in told(identity.check(case_of(tmp_path, "swarm=native")), "info")[0]
+    (found,) = told(identity.check(case_of(tmp_path, "swarm=native")), "info")
+    assert "there is no key" in found
+    assert f"codezero identity import BACKUP --path {tmp_path / 'swarm.pem'}`" in found
     assert "none needed" in told(identity.check(case_of(tmp_path, "swarm=alone")), "info")[0]
     assert list(tmp_path.iterdir()) == []
 

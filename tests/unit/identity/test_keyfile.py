@@ -70,6 +70,7 @@ def test_the_path_is_the_setting_then_the_environment_then_the_current_folder(mo
 def test_a_new_key_is_to_be_backed_up(key):
     reminder = backup_reminder(key, Path("swarm.pem"))
     assert "`.venv/bin/codezero identity export backup.pem`" in reminder
+    assert "`.venv/bin/codezero identity export backup.pem`" in backup_reminder(key, Path("swarm.pem").absolute())
     assert "export backup.pem --path 'my keys/b.pem'`" in backup_reminder(key, Path("my keys/b.pem"))
     assert f"{key.peer_id} ({animal_name(key.peer_id)})" in reminder
     assert "\n" not in reminder
