@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from codezero.config import NodeConfig
+from codezero.config import NodeConfig, checkout
 from codezero.publish.tokens import TOKEN_ENVS
 from codezero.runtime import state
 from codezero.views.runs import SOLVER, folder_of, roles_in
@@ -51,6 +52,11 @@ class ExaminedNode:
     @property
     def state_dir(self) -> Path:
         return Path(self.config.state_dir).expanduser().absolute()
+
+    @property
+    def status_command(self) -> str:
+        """The command that shows the nodes of this state folder."""
+        return f"{checkout.COMMAND} status {shlex.quote(str(self.state_dir))}"
 
     @property
     def roles(self) -> list[str]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from codezero.config import LedgerKind, Network, TrainMethod, checkout
+from codezero.config import LedgerKind, Network, TrainMethod
 from codezero.doctor.case import ExaminedNode
 from codezero.doctor.files import Unusable, text_of
 from codezero.doctor.finding import Finding, error, info, ok, refusal, warning
@@ -223,7 +223,7 @@ def check_outbox(case: ExaminedNode) -> Iterator[Finding]:
     found += f" ({oldest.last_error[:_SHOWN]})" if oldest.last_error else ""
     if waits_s > 600 or trouble:
         means = "nothing is lost: they are sent while the node runs, once what keeps them is gone"
-        do = f"see `chain`, `account` and `sign-in app` here; `{checkout.COMMAND} status` lists them all"
+        do = f"see `chain`, `account` and `sign-in app` here; `{case.status_command}` lists them all"
         yield warning("rewards", found + trouble, means, do)
     else:
         yield info("rewards", found)

@@ -36,7 +36,7 @@ def check(case: ExaminedNode) -> Iterator[Finding]:
     if planned is None:
         yield _no_plan(code)
     else:
-        yield from _beside_a_node(planned) if case.is_running else plan(planned)
+        yield from _beside_a_node(case, planned) if case.is_running else plan(planned)
 
 
 def gpus(case: ExaminedNode, torch: Mapping[str, Any], seen: list[str] | None) -> Iterator[Finding]:
@@ -133,14 +133,11 @@ def _no_plan(code: int | None) -> Finding:
     return warning("plan", f"its process ended with exit code {code}", "perhaps memory ran out", "see `memory`")
 
 
-def _beside_a_node(answer: Mapping[str, Any]) -> Iterator[Finding]:
+def _beside_a_node(case: ExaminedNode, answer: Mapping[str, Any]) -> Iterator[Finding]:
     """Reports that the plan is skipped while a node runs: free memory is then what the node leaves, so it does not tell
     whether the node itself fits."""
-    yield info(
-        "plan",
-        "a node runs on this state folder, and has made its own",
-        do=f"{checkout.COMMAND} status shows its memory",
-    )
+    found = "a node runs on this state folder, and has made its own"
+    yield info("plan", found, do=f"{case.status_command} shows its memory")
     if "failed" in answer:
         yield from plan(answer)
 

@@ -198,6 +198,7 @@ def test_rewards_that_wait_too_long(tmp_path):
     outbox(tmp_path, time.time() - 5 * 3600)
     (fault,) = told(state_folder.check_outbox(case_of(tmp_path)), "warning")
     assert "2 wait, the oldest for 5 h 0 min: reward +2 of peer QmMe in round 3" in fault
+    assert f"codezero status {tmp_path / 'state'}` lists them all" in fault
     assert "nothing is lost" in fault
 
 

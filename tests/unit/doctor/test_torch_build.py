@@ -147,4 +147,5 @@ def test_beside_a_running_node_nothing_is_planned(tmp_path, monkeypatch):
     with state.locked_state(tmp_path / "state"):
         findings = list(torch_build.check(case))
     assert not told(findings, "error")
-    assert any("a node runs on this state folder" in text for text in told(findings, "info"))
+    (found,) = [text for text in told(findings, "info") if "a node runs on this state folder" in text]
+    assert f"codezero status {tmp_path / 'state'} shows its memory" in found
