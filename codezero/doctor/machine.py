@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from codezero.config import Network, checkout
+from codezero.config import Network
 from codezero.doctor.case import ExaminedNode
 from codezero.doctor.finding import Finding, error, info, ok, refusal, warning
 from codezero.errors import ModelError
@@ -147,7 +147,8 @@ def _space_for_weights(case: ExaminedNode) -> Iterator[Finding]:
         return
     if states.get(known.name) is ModelState.DAMAGED:
         found = f"{known.name} in {case.cache_dir} is damaged"
-        yield warning("weights", found, "the next start makes it again", f"{checkout.COMMAND} models pull {known.name}")
+        do = store.pull_command(known.name, case.cache_dir)
+        yield warning("weights", found, "the next start makes it again", do)
     try:
         store.require_space(known, case.cache_dir / "downloads", _nearest(case.cache_dir))
     except ModelError as fault:

@@ -13,9 +13,6 @@ from typing import Any
 
 from tqdm import tqdm
 
-from codezero.config import checkout
-from codezero.errors import ModelError
-
 MANIFEST = "codezero.json"
 FORMAT = 1
 CHUNK_BYTES = 1 << 20
@@ -93,20 +90,15 @@ def wrong_size(folder: Path, manifest: Manifest) -> str | None:
     return None
 
 
-def check_contents(folder: Path, manifest: Manifest) -> None:
-    """Hashes all files again. Raises ModelError: a file is missing, changed or was added; the message names it."""
-    fault = wrong_size(folder, manifest)
-    if fault is None:
-        # transformers loads some files, such as adapter_config.json, merely because they exist.
-        added = {path.name for path in folder.iterdir()} - set(manifest.files) - {MANIFEST}
-        fault = f"{min(added)} does not belong there" if added else None
-    for name, record in manifest.files.items() if fault is None else ():
+def fault_in(folder: Path, manifest: Manifest) -> str | None:
+    """Hashes all files again. Returns in words which file is missing, changed or was added; None if none is."""
+    if (fault := wrong_size(folder, manifest)) is not None:
+        return fault
+    # transformers loads some files, such as adapter_config.json, merely because they exist.
+    if added := {path.name for path in folder.iterdir()} - set(manifest.files) - {MANIFEST}:
+        return f"{min(added)} does not belong there"
+    for name, record in manifest.files.items():
         actual = sha256_of(folder / name, f"{manifest.name}: checking {name}")
         if actual != record.sha256:
-            fault = f"{name} has SHA-256 {actual} instead of {record.sha256}"
-            break
-    if fault is not None:
-        raise ModelError(
-            f"{manifest.name} in {folder} is damaged, {fault}: "
-            f"run `{checkout.COMMAND} models pull {manifest.name} --force`"
-        )
+            return f"{name} has SHA-256 {actual} instead of {record.sha256}"
+    return None

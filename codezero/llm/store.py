@@ -15,6 +15,7 @@ import contextlib
 import difflib
 import os
 import re
+import shlex
 import shutil
 import sys
 from collections.abc import Iterator
@@ -25,7 +26,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from tqdm import tqdm
 
-from codezero.config import checkout
+from codezero.config import ModelConfig, checkout
 from codezero.errors import DISK_FULL, ModelError, told_as
 from codezero.llm import catalogue, manifest, snapshot, sources
 from codezero.llm.catalogue import CatalogueModel
@@ -176,10 +177,20 @@ def verify(name: str, cache_dir: str | Path) -> Path:
     found = manifest.read(folder)
     if found is None:
         what = f"has no readable {manifest.MANIFEST}" if folder.exists() else "was never pulled"
-        raise ModelError(f"{name} {what} in {folder.parent}: run `{checkout.COMMAND} models pull {name}`")
+        raise ModelError(f"{name} {what} in {folder.parent}: run `{pull_command(name, cache_dir)}`")
     with told_as(ModelError, f"{name} in {folder} cannot be read", "check the disk and its rights"):
-        manifest.check_contents(folder, found)
+        fault = manifest.fault_in(folder, found)
+    if fault is not None:
+        command = f"{pull_command(found.name, cache_dir)} --force"
+        raise ModelError(f"{found.name} in {folder} is damaged, {fault}: run `{command}`")
     return folder
+
+
+def pull_command(name: str, cache_dir: str | Path) -> str:
+    """Returns the command that downloads and prepares a model in this cache."""
+    cache = Path(cache_dir).expanduser().absolute()
+    is_usual = cache == Path(ModelConfig().cache_dir).expanduser()
+    return f"{checkout.COMMAND} models pull {name}" + ("" if is_usual else f" --cache-dir {shlex.quote(str(cache))}")
 
 
 def _resolve(name: str) -> tuple[CatalogueModel | None, str | None]:

@@ -8,6 +8,8 @@ import psutil
 
 from codezero.config import checkout
 from codezero.doctor import installation, machine
+from codezero.llm import catalogue, manifest, store
+from codezero.llm.convert import CONVERTER
 from codezero.runtime import state
 from tests.unit.doctor.cases import case_of, told
 
@@ -117,6 +119,19 @@ def test_disks_that_are_full(tmp_path, monkeypatch):
     findings = list(machine.check_disk(case_of(tmp_path)))
     assert "disk of state_dir: 0.9 GiB free" in told(findings, "warning")[0]
     assert "Qwen2.5-Coder-0.5B-Instruct needs 3.1 GB of free disk, and" in told(findings, "error")[0]
+
+
+def test_weights_that_are_damaged(tmp_path):
+    case = case_of(tmp_path)
+    model = catalogue.find(case.config.model.name)
+    folder = store.folder_of(model.name, case.cache_dir)
+    folder.mkdir(parents=True)
+    files = {"model.safetensors": manifest.FileRecord(bytes=1, sha256="")}
+    made = {"source": model.file, "source_sha256": model.sha256, "converter": CONVERTER}
+    manifest.write(folder, manifest.Manifest(name=model.name, **made, files=files))
+    (fault,) = [text for text in told(machine.check_disk(case), "warning") if text.startswith("weights")]
+    assert f"is damaged | the next start makes it again | {store.pull_command(model.name, tmp_path / 'cache')}" in fault
+    assert f"models pull {model.name} --cache-dir {tmp_path / 'cache'}" in fault
 
 
 def test_a_disk_that_refuses_to_be_written(tmp_path, monkeypatch):

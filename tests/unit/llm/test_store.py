@@ -17,7 +17,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from codezero.errors import ModelError
 from codezero.llm import store
 from codezero.llm.load import load_model
-from codezero.llm.store import ModelState, list_models, prepare, verify, weight_file
+from codezero.llm.store import ModelState, list_models, prepare, pull_command, verify, weight_file
 from codezero.train.checkpoint import trainable_weights
 from tests.builders import save_tiny, tiny_model
 
@@ -248,7 +248,7 @@ def test_verify_names_the_changed_file_and_the_fix(prepared, cache):
     path.write_bytes(data)
     message = error_of(verify, "Tiny-Coder", cache)
     assert "model.safetensors has SHA-256" in message
-    assert message.endswith("codezero models pull Tiny-Coder --force`")
+    assert message.endswith(f"codezero models pull Tiny-Coder --cache-dir {cache} --force`")
 
 
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.json"])
@@ -265,7 +265,12 @@ def test_verify_names_an_added_file(prepared, cache):
 def test_verify_of_a_model_that_was_never_pulled_says_so(tiny, cache):
     message = error_of(verify, "Tiny-Coder", cache)
     assert message.startswith(f"Tiny-Coder was never pulled in {cache}/models: run `")
-    assert message.endswith("codezero models pull Tiny-Coder`")
+    assert message.endswith(f"codezero models pull Tiny-Coder --cache-dir {cache}`")
+
+
+def test_the_command_for_the_usual_cache_needs_no_folder():
+    assert pull_command("Tiny-Coder", "~/.cache/codezero").endswith("codezero models pull Tiny-Coder")
+    assert pull_command("Tiny-Coder", "/my cache").endswith("models pull Tiny-Coder --cache-dir '/my cache'")
 
 
 def test_listing_shows_catalogue_and_hub_models(prepared, cache, hub, tmp_path):
