@@ -169,15 +169,16 @@ def check_proxies(case: ExaminedNode) -> Iterator[Finding]:
     shown = ", ".join(f"{name.upper()} at {_place(value)}" for name, value in proxies.items())
     spared = [word.strip().lower() for word in _of(case.environment, "no_proxy").split(",") if word.strip()]
     near = [url for url in _urls(case) if _is_near(url) and not _is_spared(url, spared)]
+    variable = "no_proxy" if case.environment.get("no_proxy") else "NO_PROXY"  # which most programs look at first
+    hosts = list(dict.fromkeys(str(urlsplit(url).hostname) for url in near))
+    do = f"export {variable}={','.join(dict.fromkeys([*spared, 'localhost', '127.0.0.1', *hosts]))}"
     if near:
-        hosts = ", ".join(dict.fromkeys(str(urlsplit(url).hostname) for url in near))
         means = "what is asked of these goes to the proxy, which answers 502 or with a page of its own"
-        do = f"export NO_PROXY=localhost,127.0.0.1,{hosts}"
-        yield warning("proxies", f"{shown}; NO_PROXY does not name {hosts}", means, do)
+        yield warning("proxies", f"{shown}; NO_PROXY does not name {', '.join(hosts)}", means, do)
     elif not any(_is_spared(url, spared) for url in ("http://localhost", "http://127.0.0.1")):
         found = f"{shown}; NO_PROXY spares neither localhost nor 127.0.0.1"
         means = "codezero asks this machine directly anyway; other programs, such as npm or curl, may not"
-        yield info("proxies", found, means, "export NO_PROXY=localhost,127.0.0.1")
+        yield info("proxies", found, means, do)
     else:
         yield info("proxies", f"{shown}; hub, RPC and judge service are asked through it")
 

@@ -252,6 +252,16 @@ def test_proxies_that_take_over_this_network(tmp_path):
     assert told(private, "warning")
 
 
+def test_hosts_are_added_to_those_that_the_proxies_spare_already(tmp_path):
+    judge = ("evaluator=ollama", "evaluator.model=m", "evaluator.url=http://ollama:1")
+    two = (*judge, "proposer.model=m", "proposer.url=http://writer:1")
+    (fault,) = told(proxied(tmp_path, *two, HTTP_PROXY="http://p:1", NO_PROXY="intranet.example"), "warning")
+    assert "NO_PROXY does not name ollama, writer |" in fault
+    assert fault.endswith("| export NO_PROXY=intranet.example,localhost,127.0.0.1,ollama,writer")
+    (fault,) = told(proxied(tmp_path, *two, HTTP_PROXY="http://p:1", no_proxy="localhost"), "warning")
+    assert fault.endswith("| export no_proxy=localhost,127.0.0.1,ollama,writer")
+
+
 def test_a_rollout_server_of_this_network_is_one_that_a_proxy_takes_over(tmp_path):
     file = tmp_path / "pc.yaml"
     rollout_file.write(file, RolloutFile(url="http://192.168.1.5:7070", token="x"))
