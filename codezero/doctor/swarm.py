@@ -156,8 +156,8 @@ def _listen(address: Multiaddr, is_running: bool) -> Finding:
     why = hosting.why_taken(address)
     if why is None:
         return ok("swarm.listen", f"{address} is free")
-    lists = "ss -ltnp" if IS_LINUX else "lsof -nP -iTCP -sTCP:LISTEN"
-    do = f"stop the program that has it (see `processes` here, or `{lists}`), or give another port"
+    lists = "ss -ltunp" if IS_LINUX else "lsof -nP -iTCP -sTCP:LISTEN -iUDP"
+    do = f"stop the program that has it (see `processes` here, or `{lists}`), or give another address or port"
     return error("swarm.listen", why, "the p2p daemon does not start", do)
 
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import psutil
 
 from codezero.config import checkout
-from codezero.doctor import installation, machine
+from codezero.doctor import installation, machine, swarm
 from codezero.llm import catalogue, manifest, store
 from codezero.llm.convert import CONVERTER
 from codezero.runtime import state
@@ -143,8 +143,6 @@ def test_a_disk_that_refuses_to_be_written(tmp_path, monkeypatch):
 
 
 def test_a_port_that_is_taken_and_one_that_is_not(tmp_path):
-    from codezero.doctor import swarm
-
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -156,12 +154,20 @@ def test_a_port_that_is_taken_and_one_that_is_not(tmp_path):
             assert told(swarm.check_ports(case), "error") == []
     assert told(swarm.check_ports(case), "ok") == [f"swarm.listen: /ip4/127.0.0.1/tcp/{port} is free |  | "]
     case = case_of(tmp_path, "swarm=native", "swarm.listen=[/ip4/203.0.113.1/tcp/4001]")  # another machine's address
-    assert "203.0.113.1 (Cannot assign requested address)" in told(swarm.check_ports(case), "error")[0]
+    (fault,) = told(swarm.check_ports(case), "error")
+    assert "203.0.113.1 (Cannot assign requested address)" in fault
+    assert fault.endswith("or give another address or port")
+
+
+def test_a_program_that_has_a_port_is_found_for_udp_too(tmp_path):
+    with socket.socket(type=socket.SOCK_DGRAM) as other:
+        other.bind(("127.0.0.1", 0))
+        listen = f"/ip4/127.0.0.1/udp/{other.getsockname()[1]}/quic"
+        (fault,) = told(swarm.check_ports(case_of(tmp_path, "swarm=native", f"swarm.listen=[{listen}]")), "error")
+    assert "`ss -ltunp`" in fault
 
 
 def test_addresses_that_cannot_be_listened_on_or_reached(tmp_path):
-    from codezero.doctor import swarm
-
     case = case_of(
         tmp_path, "swarm=native", "swarm.listen=[/ip4/0.0.0.0]", "swarm.announce=[/ip4/203.0.113.7/tcp/4001]"
     )
