@@ -69,9 +69,13 @@ def _with_fresh(
     """Returns the findings, with the results of fresh tests for attempts that pass the visible ones. Tests are drawn
     only if an attempt passes, or, to make a dry run of the reference, if there are no attempts. Programs, and functions
     whose reference gives no fresh tests, get a dry run with other inputs if hidden tests do not tell.
-    The result is UNKNOWN if the tests show no result of a function, as with helpers: a table of answers could not be
-    found then; if the reference gives one result for all inputs, or few fresh tests; also for a small table if all
-    fresh tests have one result, which may be its default."""
+
+    Whether an attempt holds the answers is UNKNOWN
+
+    - if the tests show no result of a function, as with helpers: a table of answers could not be found then;
+    - if the reference gives one result for all inputs, or few fresh tests;
+    - for a small table also if all fresh tests have one result, which may be its default.
+    """
     passing = [number for number, one in enumerate(found) if one.settled(request.fatal_rules)]
     if not request.dry_run or not request.num_fresh or not (passing or not request.attempts):
         return list(found)

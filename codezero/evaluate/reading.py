@@ -24,8 +24,8 @@ from codezero.workers import Cause, Death, Workers
 logger = logging.getLogger(__name__)
 
 MAX_KILLS = 2
-"""The most workers that the groups of one author may end in a round, since each costs the start of a process, and the
-most of its groups read at a time. The author's other groups are not read."""
+"""The most workers that one author's groups may end in a round, since each costs the start of a process; then its other
+groups are not read. No more of its groups are read at a time."""
 MAX_KILLERS = 4096
 """The most killers that are remembered."""
 LOOK_AHEAD = 64
