@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codezero.evaluate.rules.solution import KEPT, RuleScore, Solution, broken, own_nodes, printed
 from codezero.evaluate.rules.structure import parameters
+from codezero.runtime.amounts import counted
 from codezero.tasks.testcases import FunctionNode
 
 _MIN_COPIED_CHARS = 20
@@ -27,7 +28,7 @@ def copied(solution: Solution) -> RuleScore:
     again = [line for line in long if line in question and not line.startswith(("def ", "class ", "import ", "from "))]
     if not again:
         return KEPT
-    return broken(f"repeats {len(again)} lines of the question", 1.0 - len(again) / len(long))
+    return broken(f"repeats {counted(len(again), 'line')} of the question", 1.0 - len(again) / len(long))
 
 
 def statement(solution: Solution) -> RuleScore | None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pyflakes import checker, messages
 
 from codezero.evaluate.rules.solution import KEPT, STDIN_NAMES, RuleScore, Solution, broken, own_nodes
+from codezero.runtime.amounts import counted
 from codezero.tasks.testcases import UNPARSEABLE, FunctionNode
 
 _UNCHECKABLE = (*UNPARSEABLE, AssertionError)
@@ -34,7 +35,8 @@ def arity(solution: Solution) -> RuleScore | None:
         for call in calls[name]:
             if not _accepts(function, call):
                 given, taken = len(call.args) + len(call.keywords), len(list(parameters(function)))
-                return broken(f"line {function.lineno}: {name} takes {taken} parameters; the tests pass {given}")
+                takes = f"{name} takes {counted(taken, 'parameter')}"
+                return broken(f"line {function.lineno}: {takes}; the tests pass {given}")
     return KEPT if solution.targets else None
 
 

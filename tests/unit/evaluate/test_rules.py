@@ -86,6 +86,13 @@ def test_a_parameter_that_is_not_used_costs_part_of_a_rule():
     assert scores["statement"] == RuleScore(score=0.75, reason="line 1: add does not use b")
 
 
+def test_reasons_that_count_one_thing_say_so():
+    assert judged("def add(a):\n    return a")["arity"].reason == "line 1: add takes 1 parameter; the tests pass 2"
+    question = "Add two numbers, both of them integers."
+    scores = judged(f"# {question}\n{GOOD}", question=question)
+    assert scores["copied"].reason == "repeats 1 line of the question"
+
+
 def test_reasons_name_the_line_and_stay_one_printable_line():
     reason = judged("\n\nimport os\ndef add(a, b):\n    return os.system('\x1b[2J')")["effects"].reason
     assert reason == "line 5: uses .system"
