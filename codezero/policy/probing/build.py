@@ -20,7 +20,12 @@ from codezero.tasks.held_out import load_held_out
 from codezero.types import Task
 from codezero.workers import Workers
 
-EVALUATE = Path(__file__).parents[2] / "evaluate"
+PACKAGE = Path(__file__).parents[2]
+JUDGING = (
+    *("evaluate/dryrun", "evaluate/rules", "evaluate/jobs.py", "evaluate/read_attempts.py"),
+    *("prompts/solver.py", "tasks/assertions.py", "tasks/testcases.py"),
+)
+"""The files and folders of the code that reads solutions and tests, and tells whether a solution is right."""
 
 
 def held_out_for(config: NodeConfig, steps: int) -> dict[str, Task]:
@@ -54,8 +59,9 @@ def make_probe(
     texts = [engine.value, f"{config.rollout.max_new_tokens} tokens, {START_SAMPLES}, then {SAMPLES} samples"]
     for task in problems.values():
         texts += [str(policy.encode_chat(prompt.messages(task.question))), task.tests]
-    for package in ("dryrun", "rules"):  # another version may have other verdicts
-        texts += [path.read_text(encoding="utf-8") for path in sorted((EVALUATE / package).rglob("*.py"))]
+    for path in (PACKAGE / name for name in JUDGING):  # another version may have other verdicts
+        files = [path] if path.suffix else sorted(path.rglob("*.py"))
+        texts += [file.read_text(encoding="utf-8") for file in files]
     model = f"{policy.name} in {str(policy.model.dtype).removeprefix('torch.')}"
     return Probe(
         problems,

@@ -1,4 +1,5 @@
 import json
+import shutil
 import sys
 import threading
 from contextlib import nullcontext
@@ -274,10 +275,15 @@ def test_probes_are_compared_only_if_prompt_and_judge_are_the_same(tmp_path, mon
     monkeypatch.setattr("codezero.prompts.solver.messages", lambda question: [{"role": "user", "content": question}])
     assert kind() != first
     monkeypatch.undo()
-    (tmp_path / "rules").mkdir()
-    (tmp_path / "rules" / "new.py").touch()
-    monkeypatch.setattr(probing, "EVALUATE", tmp_path)
-    assert kind() != first
+    copy = tmp_path / "codezero"
+    shutil.copytree(probing.PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(probing, "PACKAGE", copy)
+    kinds = [kind()]
+    assert kinds == [first]
+    for changed in ("evaluate/rules/new.py", "tasks/testcases.py", "prompts/solver.py"):
+        (copy / changed).write_text("# another version\n")
+        kinds.append(kind())
+    assert len(set(kinds)) == 4
 
 
 def test_weights_that_two_checkpoints_share_count_once(monkeypatch, tmp_path):
