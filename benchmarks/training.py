@@ -133,16 +133,17 @@ def probed(folder: Path) -> Counts:
 
 
 def attempts(folder: Path, pieces: list[tuple[int, int]]) -> Counts:
-    """By block of rounds, as far as the logs go back: the node's attempts, those that were masked, the sum of the
+    """By block of rounds, as far as the logs go back: the node's own attempts, those that were masked, the sum of the
     others' predicted probabilities, those of them predicted right, those right when executed, and both; then those at
-    tasks that were drawn for the first time, and how many of these are right when executed."""
+    tasks of which it has seen no group before, own or a peer's, and how many of these are right when executed."""
     found = {f"{first}-{last}": [0, 0, 0.0, 0, 0, 0, 0, 0] for first, last in pieces}
     truth: dict[tuple[str, str], bool] = {}
     drawn: set[str] = set()
     with Workers(1) as workers:
         for one in _rounds(folder):
             block = next((found[f"{a}-{b}"] for a, b in pieces if a <= one.round <= b), None)
-            tried = [(group, rollout) for group in one.groups for rollout in group.rollouts]
+            own = (group for group in one.groups if not group.external)
+            tried = [(group, rollout) for group in own for rollout in group.rollouts]
             if block is None:
                 continue
             _execute([pair for pair in tried if pair[1].reward is not None], truth, workers)

@@ -184,7 +184,7 @@ def test_hours_and_rollouts_are_those_up_to_the_checkpoint():
     assert learnt.trained(measured()["a-train"], last_round=1) == (1, pytest.approx(3000 / 3600))
 
 
-def test_attempts_are_executed_once_and_compared_with_what_was_predicted(tmp_path):
+def test_own_attempts_are_executed_once_and_compared_with_what_was_predicted(tmp_path):
     def rollout(text, p_correct, reward):
         return SeenRollout(
             text=f"```python\n{text}\n```",
@@ -209,7 +209,8 @@ def test_attempts_are_executed_once_and_compared_with_what_was_predicted(tmp_pat
         rollouts=tried,
     )
     (tmp_path / "logs").mkdir()
-    lines = [msgspec.json.encode(SeenRound(round=number, groups=[group])) for number in (1, 2, 3, 3)]
+    peers = msgspec.structs.replace(group, peer_id="other", external=True)
+    lines = [msgspec.json.encode(SeenRound(round=number, groups=[group, peers])) for number in (1, 2, 3, 3)]
     (tmp_path / "logs" / "groups.jsonl").write_bytes(b"\n".join(lines) + b"\n")
     found = training.attempts(tmp_path, [(1, 2), (3, 4), (5, 6)])
     assert found == {"1-2": [8, 2, 3.5, 4, 2, 2, 3, 1], "3-4": [4, 1, 1.75, 2, 1, 1, 0, 0]}
