@@ -135,12 +135,14 @@ def probed(folder: Path) -> Counts:
 def attempts(folder: Path, pieces: list[tuple[int, int]]) -> Counts:
     """By block of rounds, as far as the logs go back: the node's own attempts, those that were masked, the sum of the
     others' predicted probabilities, those of them predicted right, those right when executed, and both; then those at
-    tasks of which it has seen no group before, own or a peer's, and how many of these are right when executed."""
+    tasks of which it has seen no group before, own or a peer's, and how many of these are right when executed. Logs
+    that do not go back to the first round cannot tell these two, which are then left out."""
     found = {f"{first}-{last}": [0, 0, 0.0, 0, 0, 0, 0, 0] for first, last in pieces}
     truth: dict[tuple[str, str], bool] = {}
     drawn: set[str] = set()
+    rounds = _rounds(folder)
     with Workers(1) as workers:
-        for one in _rounds(folder):
+        for one in rounds:
             block = next((found[f"{a}-{b}"] for a, b in pieces if a <= one.round <= b), None)
             own = (group for group in one.groups if not group.external)
             tried = [(group, rollout) for group in own for rollout in group.rollouts]
@@ -157,7 +159,8 @@ def attempts(folder: Path, pieces: list[tuple[int, int]]) -> Counts:
                 added = (p, p >= 0.5, right, p >= 0.5 and right, is_new, is_new and right)
                 block[2:] = [one + more for one, more in zip(block[2:], added, strict=True)]
             drawn |= {group.task.id for group in one.groups}
-    return {name: [_short(one) for one in block] for name, block in found.items() if block[0]}
+    told = 8 if rounds and rounds[0].round == 1 else 6
+    return {name: [_short(one) for one in block[:told]] for name, block in found.items() if block[0]}
 
 
 def _execute(tried: list[tuple[SeenGroup, SeenRollout]], truth: dict[tuple[str, str], bool], workers: Workers) -> None:

@@ -215,6 +215,9 @@ def test_own_attempts_are_executed_once_and_compared_with_what_was_predicted(tmp
     found = training.attempts(tmp_path, [(1, 2), (3, 4), (5, 6)])
     assert found == {"1-2": [8, 2, 3.5, 4, 2, 2, 3, 1], "3-4": [4, 1, 1.75, 2, 1, 1, 0, 0]}
 
+    (tmp_path / "logs" / "groups.jsonl").write_bytes(lines[2] + b"\n")  # what came before was rotated away
+    assert training.attempts(tmp_path, [(1, 2), (3, 4)]) == {"3-4": [4, 1, 1.75, 2, 1, 1]}
+
 
 def test_splits_of_runs_are_never_trained_on():
     assert {run.split for run in RUNS.values()} <= {Split.report, Split.tune}
