@@ -188,9 +188,15 @@ def evaluate(name: str, run: Run | None, split: Split, checkpoint: str, options:
     if run is not None:
         weights = training.weights_of(folder_of(name, run, options), checkpoint)
         if not weights.exists():
-            raise SystemExit(f"{weights} is not there: run `python -m benchmarks.learning train {name}` first")
-        manifest = json.loads(weights.with_name("manifest.json").read_text(encoding="utf-8"))
-        settings |= {"settings": run.settings, "round": manifest["round"]}
+            raise SystemExit(f"{weights} is not there: run `{training_command(name)}` first")
+        last = json.loads(weights.with_name("manifest.json").read_text(encoding="utf-8"))["round"]
+        trained = harness.results(BENCHMARK, options.results).get(f"{name}-train")
+        if trained is None or learnt.trained(trained, last)[0] < last:
+            raise SystemExit(
+                f"{weights} is of round {last}, and the result of {name}-train lacks rounds before it: let "
+                f"`{training_command(name)}` end first (--rollouts N ends it sooner)"
+            )
+        settings |= {"settings": run.settings, "round": last}
     if options.samples:
         pieces = [learnt.SAMPLED_PIECE]
     elif checkpoint == "newest":
@@ -206,6 +212,10 @@ def evaluate(name: str, run: Run | None, split: Split, checkpoint: str, options:
         targets=[] if options.samples else [GAIN, SURE, GREEDY],
     )
     harness.run(arm, partial(piece_of, name, run, split, checkpoint, settings, options), options)
+
+
+def training_command(name: str) -> str:
+    return f"python -m benchmarks.learning train {name.replace('-seed', ' --seed ')}"
 
 
 def piece_of(

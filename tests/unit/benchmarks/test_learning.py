@@ -108,6 +108,27 @@ def test_what_is_not_trained_yet_says_how_to(tmp_path):
         main(["after", "uniform", "--state", str(tmp_path), "--results", str(tmp_path)])
 
 
+@pytest.mark.parametrize(("rounds", "message"), [(None, "lacks rounds"), (2, "lacks rounds"), (4, "evaluates")])
+def test_a_checkpoint_is_evaluated_once_the_result_of_training_has_its_rounds(tmp_path, monkeypatch, rounds, message):
+    """Else its rollouts and hours would be told as fewer."""
+
+    def run(arm, do, options):
+        raise SystemExit("evaluates")
+
+    monkeypatch.setattr(harness, "run", run)
+    checkpoint = tmp_path / "learning" / "uniform-seed1" / "state" / "checkpoints" / "round-00000004"
+    checkpoint.mkdir(parents=True)
+    (checkpoint / "learner.pt").touch()
+    (checkpoint / "manifest.json").write_text('{"round": 4}')
+    if rounds is not None:
+        block = {"round": list(range(1, rounds + 1)), "seconds": {"solve": [1.0] * rounds}}
+        trained = result("uniform-seed1-train", {f"rounds 1-{rounds}": block}, {})
+        harness.write(tmp_path / "learning" / "uniform-seed1-train.json", harness.dumps(trained))
+    stage = ["after", "uniform", "--seed", "1", "--state", str(tmp_path), "--results", str(tmp_path)]
+    with pytest.raises(SystemExit, match=message):
+        main([*stage, "--mbpp", str(mbpp_file(tmp_path))])
+
+
 def evaluation(arm, right, samples, **settings):
     counts = {
         "greedy": {"samples": 1, "right": {name: int(n > samples / 2) for name, n in right.items()}, "cut_off": 0},
