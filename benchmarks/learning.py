@@ -206,7 +206,7 @@ def evaluate(name: str, run: Run | None, split: Split, checkpoint: str, options:
         benchmark=BENCHMARK,
         name=f"{name}-{checkpoint or split.name}{learnt.of_samples(options.samples)}",
         settings=settings,
-        seed=options.seed,
+        seed=options.seed if run is not None else 0,  # all runs begin with one start
         pieces=pieces,
         power=[of_mean(SAMPLED, units, SPREAD)],
         targets=[] if options.samples else [GAIN, SURE, GREEDY],

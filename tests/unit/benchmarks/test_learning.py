@@ -129,6 +129,14 @@ def test_a_checkpoint_is_evaluated_once_the_result_of_training_has_its_rounds(tm
         main([*stage, "--mbpp", str(mbpp_file(tmp_path))])
 
 
+def test_runs_of_all_seeds_have_one_start(tmp_path, monkeypatch):
+    arms = []
+    monkeypatch.setattr(harness, "run", lambda arm, do, options: arms.append(arm))
+    for seed in ("0", "1"):
+        main(["before", "--seed", seed, "--results", str(tmp_path), "--mbpp", str(mbpp_file(tmp_path))])
+    assert arms[:2] == arms[2:]
+
+
 def evaluation(arm, right, samples, **settings):
     counts = {
         "greedy": {"samples": 1, "right": {name: int(n > samples / 2) for name, n in right.items()}, "cut_off": 0},
