@@ -262,6 +262,8 @@ def solved(asked: Settings, split: Split, model: Sequence[str], out: Path, optio
 def train(name: str, options: Any) -> None:
     """Trains a run on to its number of rollouts, or at most `--rounds` further."""
     name, run = run_of(name, options)
+    if options.again and training.saved(folder_of(name, run, options)):
+        raise SystemExit(f"{options.state / BENCHMARK / name} is trained already: move it away to train it again")
     rollouts_a_round = run.settings["swarm.num_local"] * run.settings["rollout.num_generations"]
     rounds = max(1, (4 if options.quick else BLOCK) // rollouts_a_round)
     arm = Arm(

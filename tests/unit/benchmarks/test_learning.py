@@ -129,6 +129,13 @@ def test_a_checkpoint_is_evaluated_once_the_result_of_training_has_its_rounds(tm
         main([*stage, "--mbpp", str(mbpp_file(tmp_path))])
 
 
+def test_a_node_that_is_trained_already_is_not_trained_again(tmp_path):
+    """Its logs would be read as those of another training."""
+    (tmp_path / "learning" / "uniform" / "state" / "checkpoints" / "round-00000004").mkdir(parents=True)
+    with pytest.raises(SystemExit, match="learning/uniform is trained already: move it away to train it again"):
+        main(["train", "uniform", "--again", "--state", str(tmp_path), "--results", str(tmp_path)])
+
+
 def test_runs_of_all_seeds_have_one_start(tmp_path, monkeypatch):
     arms = []
     monkeypatch.setattr(harness, "run", lambda arm, do, options: arms.append(arm))
