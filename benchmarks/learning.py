@@ -45,6 +45,8 @@ from codezero.llm import store
 BENCHMARK = "learning"
 MODEL, CACHE = "Qwen2.5-Coder-0.5B-Instruct", "~/.cache/codezero"
 ROLLOUTS = 4096
+EQUAL = 1024
+"""Rollouts of each of the runs that are compared with one another."""
 BLOCK = 256
 """Rollouts that are kept together."""
 SAMPLES, TOKENS, BATCH = 2, 256, 128
@@ -149,13 +151,13 @@ SWEEP = {
 }
 RUNS = {
     "defaults": Run(settings=LEARNING),
-    "uniform": Run(settings={**LEARNING, "swarm.num_local": 4, "tasks.draw": "uniform"}, rollouts=1024),
-    "earlier": Run(settings=EARLIER, rollouts=1024),
+    "uniform": Run(settings={**LEARNING, "swarm.num_local": 4, "tasks.draw": "uniform"}, rollouts=EQUAL),
+    "earlier": Run(settings=EARLIER, rollouts=EQUAL),
     "steady": Run(settings=STEADY),
     "informative": Run(settings=CONTRASTS),
-    "shared": Run(settings={**LEARNING, "swarm.num_local": 4, "swarm.num_external": 4}, nodes=2),
-    "alone": Run(settings={**LEARNING, "swarm.num_local": 4}),
-    "double": Run(settings=LEARNING, rollouts=2 * ROLLOUTS),
+    "shared": Run(settings={**LEARNING, "swarm.num_local": 4, "swarm.num_external": 4}, nodes=2, rollouts=EQUAL),
+    "alone": Run(settings={**LEARNING, "swarm.num_local": 4}, rollouts=EQUAL),
+    "double": Run(settings=LEARNING, rollouts=2 * EQUAL),
     "gpu": Run(settings=LEARNING, rollouts=6144),
     "many": Run(settings=MANY, rollouts=100 * 512),
     **SWEEP,

@@ -97,6 +97,12 @@ def test_settings_of_every_run_are_those_of_a_node_and_train_on_mbpp_alone(name)
     assert run.rollouts % learning.BLOCK == 0
 
 
+def test_runs_that_are_compared_have_equal_rollouts():
+    compared = {name: RUNS[name].rollouts for pair in learnt.PAIRS for name in pair}
+    assert compared.pop("double") == 2 * compared["alone"]
+    assert len(set(compared.values())) == 1
+
+
 def test_an_unknown_run_is_refused(capsys):
     with pytest.raises(SystemExit):
         main(["train", "fast"])
