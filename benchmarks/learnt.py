@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
@@ -84,7 +85,8 @@ def table(results: Mapping[str, Result]) -> str:
         gains = gained(start, [after])
         figures = [told(before, now, change) for change, before, now in gains]
         rounds, hours = trained(training, after.settings["round"])
-        processor = sum(one.cpu_s for one in training.sittings) / 3600
+        share = hours / max(trained(training)[1], 1e-9)
+        processor = share * sum(one.cpu_s for one in training.sittings) / 3600
         rollouts = str(rounds * training.settings["rollouts a round"])
         row = [f"{name}, {checkpoint}", rollouts, f"{hours:.1f} ({processor:.1f})"]
         (gain, *_), (greedy, *_), _ = gains
@@ -151,8 +153,8 @@ def told(before: float, after: float, change: Estimate) -> str:
     return f"{percent(before)} to {percent(after)}: {interval}"
 
 
-def trained(training: Result, last_round: int) -> tuple[int, float]:
-    """The number of rounds up to a checkpoint, and the hours that they took."""
+def trained(training: Result, last_round: int = sys.maxsize) -> tuple[int, float]:
+    """The number of rounds up to a checkpoint, or of all, and the hours that they took."""
     blocks = training.counts.values()
     rounds = [number for block in blocks for number in block["round"] if number <= last_round]
     by_round = [sum(stages) for block in blocks for stages in zip(*block["seconds"].values(), strict=True)]

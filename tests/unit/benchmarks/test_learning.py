@@ -223,7 +223,12 @@ def test_runs_that_choose_settings_are_compared_with_the_defaults():
 
 
 def test_hours_and_rollouts_are_those_up_to_the_checkpoint():
-    assert learnt.trained(measured()["a-train"], last_round=1) == (1, pytest.approx(3000 / 3600))
+    results = measured()
+    assert learnt.trained(results["a-train"], last_round=1) == (1, pytest.approx(3000 / 3600))
+    results["a-train"].sittings.append(SimpleNamespace(cpu_s=7200.0))
+    assert learnt.table(results).splitlines()[-1].startswith("| a, newest | 64 | 1.0 (2.0) |")
+    results["a-newest"].settings["round"] = 1
+    assert learnt.table(results).splitlines()[-1].startswith("| a, newest | 32 | 0.8 (1.7) |")
 
 
 def test_own_attempts_are_executed_once_and_compared_with_what_was_predicted(tmp_path):
