@@ -67,6 +67,13 @@ def are_alike(one: Result, other: Result) -> bool:
     return all(one.settings.get(key) == other.settings.get(key) for key in ASKED)
 
 
+def together(results: Mapping[str, Result]) -> list[Result]:
+    """The start and the runs of one setting after it; none unless all are there and were asked the same."""
+    arms = ["start-report", *(f"{name}-newest" for name in TOGETHER)]
+    found = [results[arm] for arm in arms if arm in results]
+    return found if len(found) == len(arms) and all(are_alike(found[0], one) for one in found) else []
+
+
 def gained(start: Result, afters: Sequence[Result]) -> list[tuple[Estimate, float, float]]:
     """The gain of the runs' mean, the share before and the one after: at T=1, greedily, and of any of the samples."""
     gains = []
@@ -99,9 +106,8 @@ def table(results: Mapping[str, Result]) -> str:
             tuned.append([*row, *figures, f"{hourly[0]} [{hourly[1]}, {hourly[2]}]"])
             if checkpoint == "newest" and name != AS_DEFAULTS:
                 others.append((name, AS_DEFAULTS))
-    seeds = [results[arm] for name in TOGETHER if (arm := f"{name}-newest") in results]
-    if len(seeds) == len(TOGETHER):
-        gains = gained(results["start-report"], seeds)
+    if seeds := together(results):
+        gains = gained(seeds[0], seeds[1:])
         reported.append([f"mean of {', '.join(TOGETHER)}", "", "", *(told(b, n, change) for change, b, n in gains)])
     reported += compared(results, PAIRS)
     tuned += ([*row, ""] for row in compared(results, others))

@@ -199,7 +199,11 @@ def test_a_run_is_compared_with_the_start_on_its_own_problems():
 @pytest.mark.parametrize("other", [{"model": "1.5B"}, {"max_new_tokens": 128}, {"samples": 8}, {"problems": "hub"}])
 def test_a_run_is_not_compared_with_a_start_that_was_asked_for_something_else(other):
     results = measured()
+    results |= {f"{name}-newest": results["a-newest"] for name in learnt.TOGETHER}
+    assert "mean of" in learnt.table(results)
     results["start-report"].settings.update(other)
+    assert learnt.table(results) == ""
+    del results["start-report"]
     assert learnt.table(results) == ""
 
 
