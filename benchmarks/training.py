@@ -24,7 +24,7 @@ from codezero.workers import Workers
 
 KEPT = (
     *("round", "reward_mean", "average_at_k", "pass_at_k", "mixed", "num_tokens", "skipped", "grad_norm"),
-    *("clip_fraction", "sampler_gap", "sample_size"),
+    *("clip_fraction", "sampler_gap", "sample_size", "num_external_groups"),
 )
 """The fields of a round's report that results keep, beside its seconds."""
 LOOK_S = 2.0

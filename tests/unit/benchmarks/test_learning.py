@@ -82,6 +82,7 @@ def test_two_nodes_are_trained_and_the_first_is_evaluated(tmp_path, capfd):
     stage("after", "shared")
     found = harness.results("learning", tmp_path / "quick" / "results")
     assert [block["round"] for block in found["shared-train"].counts.values()] == [[1], [2]]
+    assert all(block["num_external_groups"][0] >= 0 for block in found["shared-train"].counts.values())
     assert found["shared-newest"].settings["round"] == 2
     assert training.saved(tmp_path / "quick" / "learning" / "shared" / "node-2") == 2
 
