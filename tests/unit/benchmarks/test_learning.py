@@ -96,6 +96,7 @@ def test_settings_of_every_run_are_those_of_a_node_and_train_on_mbpp_alone(name)
     assert (config.swarm.num_external > 0) is (run.nodes > 1)
     assert (config.probe.share > 0) is (run.split is Split.report)
     assert run.rollouts % learning.BLOCK == 0
+    assert learning.LEARNING.keys() <= run.settings.keys()  # else a change of defaults changes the run
 
 
 def test_runs_that_are_compared_have_equal_rollouts():
