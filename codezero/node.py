@@ -18,6 +18,7 @@ from codezero.loop import Stages, run_round
 from codezero.network.selection import SapoSelection
 from codezero.observe import probes
 from codezero.observe.monitor import RoundMonitor
+from codezero.observe.report_file import ReportFile
 from codezero.observe.status import SAVING, WAITING
 from codezero.observe.trackers.metrics import round_metrics
 from codezero.policy.ahead import AheadSolver
@@ -174,7 +175,8 @@ class Node:
             rows=config.swarm.num_local * config.rollout.num_generations,
             turn=lambda: models.policy_lock,
         )
-        return Measuring(probe, self._checkpoints, self._folder, self._console, self._status)
+        file = ReportFile(Path(config.tracking.log_dir).expanduser() / probes.NODE.file, "round")
+        return Measuring(probe, file, self._checkpoints, self._folder, self._console, self._status)
 
     def _make_learner(self, models: Models, encoder: TextEncoder) -> GrpoLearner:
         return GrpoLearner(

@@ -14,6 +14,8 @@ from codezero.errors import ConfigError
 from codezero.evaluate.reading import AttemptReader
 from codezero.observe.batches import BatchMonitor
 from codezero.observe.cases import CASES
+from codezero.observe.probes import PAIR
+from codezero.observe.report_file import ReportFile
 from codezero.observe.status import SAVING
 from codezero.observe.trackers.metrics import cases_metrics
 from codezero.policy import writer
@@ -89,7 +91,8 @@ class VerifierNode:
             learner = build.make_solver_learner(config, model, self._monitor.progress)
             self._learning_solver = LearningSolver(candidates, workers, learner, solver_weights)
         probe = build.make_solver_probe(config, model, workers, self._monitor.progress, sample)
-        self._measuring = Measuring(probe, self._checkpoints, self._folder, self._console, self._status)
+        file = ReportFile(parts.log_dir / PAIR.file, "round")
+        self._measuring = Measuring(probe, file, self._checkpoints, self._folder, self._console, self._status)
         self._stages = VerifierStages(
             problems=Problems(self._tasks, workers),
             candidates=candidates,

@@ -8,8 +8,9 @@ from pathlib import Path
 from codezero.config import checkout
 from codezero.evaluate.gain import Direction
 from codezero.observe.probes import Learning
+from codezero.observe.report_file import ReportFile
 from codezero.observe.status import PROBING, StatusFile
-from codezero.policy.probing.probe import Probe
+from codezero.policy.probing.probe import Probe, without_later
 from codezero.runtime import state
 from codezero.runtime.console import Console
 from codezero.train.checkpoint import CheckpointStore
@@ -21,10 +22,17 @@ class Measuring:
     """The measuring of one solver; a KeyboardInterrupt may end it anywhere, and loses at most the running probe."""
 
     def __init__(
-        self, probe: Probe | None, checkpoints: CheckpointStore, folder: Path, console: Console, status: StatusFile
+        self,
+        probe: Probe | None,
+        file: ReportFile,
+        checkpoints: CheckpointStore,
+        folder: Path,
+        console: Console,
+        status: StatusFile,
     ) -> None:
-        """`probe` is None if the solver is not measured. `folder` is the state folder, that of `checkpoints`."""
-        self._probe, self._checkpoints, self._folder = probe, checkpoints, folder
+        """`probe` is None if the solver is not measured; `file` may then have probes of earlier runs. `folder` is the
+        state folder, that of `checkpoints`."""
+        self._probe, self._file, self._checkpoints, self._folder = probe, file, checkpoints, folder
         self._console, self._status = console, status
         self._has_fallen = self._is_best = False
 
@@ -37,6 +45,7 @@ class Measuring:
         """Restores what is known up to this round or batch, 0 for a new start. Raises StateError: the file of probes
         cannot be written."""
         if self._probe is None:
+            without_later(self._file, last)
             return
         self._probe.resume(last)
         self._is_best = self._is_new_best(self._probe.learning)  # a kill may have come before a checkpoint was kept

@@ -32,6 +32,18 @@ MakeSolver = Callable[[int, float, int], PolicySolver]
 """A function `make(num_generations, temperature, number)` that returns a solver; `number` makes its seed."""
 
 
+def without_later(file: ReportFile, last_round: int) -> list[str]:
+    """Returns the lines of reports up to this round, and removes later ones, which belong to lost weights. Of a new
+    node (0) those from before a first round are kept, which belong to the same weights, and a file with others is set
+    aside. Raises StateError: the file cannot be read or written."""
+    lines = file.lines(last_round)
+    if len(lines) < len(file.lines()):
+        if last_round == 0:
+            file.set_aside()
+        file.replace(lines)
+    return lines
+
+
 class Probe:
     """The probe of a solver. It uses random numbers of its own, and changes its file only."""
 
@@ -64,18 +76,14 @@ class Probe:
         """The result of the reports up to the last whole pass."""
 
     def resume(self, last_round: int) -> None:
-        """Restores the reports up to this round; later ones belong to lost weights. A new node (0) keeps reports from
-        before a first round, which belong to the same weights, and sets a file with others aside. Raises StateError:
-        the file cannot be written."""
-        lines = self._file.lines(last_round)
+        """Restores the reports up to this round (`without_later`). Raises StateError: the file cannot be written."""
+        lines = without_later(self._file, last_round)
         reports = []
         for line in lines:
             with suppress(msgspec.DecodeError, UnicodeError):
                 reports.append(msgspec.json.decode(line, type=ProbeReport))
         self.reports = [one for one in reports if one.kind == self._kind]
-        if last_round == 0 and len(lines) < len(self._file.lines()):
-            self._file.set_aside()
-        self._file.replace(lines)
+        self._file.replace(lines)  # without a last one that a kill has torn
         self._wall_s = self.reports[-1].wall_s if self.reports else 0.0
         self.learning = learning(self.reports, self._series)
 

@@ -6,9 +6,11 @@ from types import SimpleNamespace
 import pytest
 
 from codezero.evaluate.gain import Direction
-from codezero.observe.probes import Learning, Pass, learning
+from codezero.observe.probes import NODE, Learning, Pass, learning
+from codezero.observe.report_file import ReportFile
 from codezero.policy.probing.measure import Measuring
-from tests.unit.observe.test_probes import passes
+from tests.tiny_node import lines
+from tests.unit.observe.test_probes import passes, write
 
 
 class Passes:
@@ -44,7 +46,7 @@ class Store:
 
 def measured(tmp_path, store, probe, last=1):
     console, status = SimpleNamespace(line=lambda _: None), SimpleNamespace(stage=lambda _: None)
-    measuring = Measuring(probe, store, tmp_path, console, status)
+    measuring = Measuring(probe, ReportFile(tmp_path / NODE.file, "round"), store, tmp_path, console, status)
     measuring.measure(last, last)
     return measuring
 
@@ -124,3 +126,12 @@ def test_a_solver_that_gets_worse_is_told_once_with_where_better_weights_are(sta
     measured(tmp_path, Store(), Told(start, 1.0, 0.3, 0.3, 0.3, 0.3))
     (said,) = caplog.messages
     assert re.match(rf"the solver has got worse beyond chance\. Check train\.learning_rate .*{says}", said)
+
+
+@pytest.mark.parametrize(("last", "kept", "aside"), [(0, [0], [0, 10, 20]), (10, [0, 10], []), (20, [0, 10, 20], [])])
+def test_a_run_that_is_not_measured_is_not_judged_by_probes_of_weights_that_are_gone(tmp_path, last, kept, aside):
+    write(tmp_path, passes(0.25, 0.5, 0.75))
+    measured(tmp_path, Store(), None).resume(last)
+    assert [one["round"] for one in lines(tmp_path / "probe.jsonl")] == kept
+    before = tmp_path / "probe.1.jsonl"
+    assert ([one["round"] for one in lines(before)] if before.exists() else []) == aside
