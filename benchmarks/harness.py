@@ -132,7 +132,7 @@ def run(arm: Arm, do: Callable[[str], Counts], options: argparse.Namespace) -> R
         sittings, counts = kept.read()
         if there is not None:
             sittings, counts = there.sittings + sittings, there.counts | counts
-        pieces = list(dict.fromkeys((*(there.counts if there else ()), *arm.pieces)))
+        pieces = list(dict.fromkeys((*counts, *arm.pieces)))
         if counts:
             print(f"  goes on: {len(counts)} of {len(pieces)} pieces are done, in {kept.path}", flush=True)
         try:
@@ -303,7 +303,7 @@ def _sitting() -> Sitting:
 
 
 def _digest(arm: Arm) -> str:
-    known = json.dumps([_plain(arm.settings), arm.seed, list(arm.pieces)], sort_keys=True)
+    known = json.dumps([_plain(arm.settings), arm.seed], sort_keys=True)  # a stopped call goes on with other pieces too
     return hashlib.sha256(known.encode()).hexdigest()[:8]
 
 

@@ -78,6 +78,14 @@ def test_a_call_with_fewer_or_other_pieces_loses_none_that_are_there(tmp_path, c
     assert harness.read(tmp_path / "results" / "trivial" / "one.json").counts == more.counts
 
 
+def test_a_stopped_call_goes_on_with_other_pieces(tmp_path):
+    with pytest.raises(SystemExit):
+        run(tmp_path, ends=KeyboardInterrupt())
+    made, done = run(tmp_path, arm=replace(ARM, pieces=["a", "c", "e"]))
+    assert (list(made.counts), done) == (["a", "b", "c", "e"], ["c", "e"])
+    assert len(made.sittings) == 2
+
+
 def test_power_is_said_before_the_first_piece(tmp_path, capsys):
     def do(piece):
         printed.append(capsys.readouterr().out)
