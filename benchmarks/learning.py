@@ -6,7 +6,8 @@
     python -m benchmarks.learning after defaults                   # evaluates the newest checkpoint
     python -m benchmarks.learning after defaults --checkpoint best
     python -m benchmarks.learning before --samples 8               # pass@8: an arm of its own, as is `after`'s
-    python -m benchmarks.learning report                           # a table, and a picture of each run
+    python -m benchmarks.learning report                           # a table, and a picture of each run; and the gain on
+                                                                   # problems whose question is like none in training
     python -m benchmarks.learning sweep lr-5e-5 g16                # all of these for each run, on the tuning split
 
 Every stage can be stopped at any time, and the same command goes on. A run is a node's folder in
@@ -39,7 +40,7 @@ from benchmarks.evaluations import evaluated, hash_of
 from benchmarks.harness import ROOT, Arm, Counts
 from benchmarks.learnt import GAIN, GREEDY, SAMPLED, SURE, table
 from benchmarks.power import of_mean
-from benchmarks.splits import MBPP, Split, check
+from benchmarks.splits import MBPP, Split, alike, check
 from codezero.llm import store
 
 BENCHMARK = "learning"
@@ -343,6 +344,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.stage != "train":
         found = harness.results(BENCHMARK, options.results)
         print(table(found))
+        if options.stage == "report" and options.mbpp:
+            print(learnt.unlike_training(found, alike(Split.report, options.mbpp)))
         for path in learnt.pictures(found, options.results / BENCHMARK):
             print(path)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -157,6 +157,19 @@ def told(before: float, after: float, change: Estimate) -> str:
     """`24.1 % to 30.2 %: +6.1 points [+2.4, +9.9]`"""
     interval = f"{points(change.value)} points [{points(change.low)}, {points(change.high)}]"
     return f"{percent(before)} to {percent(after)}: {interval}"
+
+
+def unlike_training(results: Mapping[str, Result], alike: Collection[str]) -> str:
+    """What the runs of one setting have gained together on problems that are not among those like one in training;
+    empty without these runs."""
+    if not (found := together(results)):
+        return ""
+    start, *runs = (rates(one.counts[SAMPLED_PIECE]) for one in found)
+    before = {name: rate for name, rate in start.items() if name not in alike}
+    now = {name: fmean(run[name] for run in runs) for name in before}
+    gain = told(mean(before), mean(now), paired(before, now))
+    left_out = len(start) - len(before)
+    return f"mean of {', '.join(TOGETHER)}, without {left_out} problems like one in training, at T=1: {gain}"
 
 
 def trained(training: Result, last_round: int = sys.maxsize) -> tuple[int, float]:

@@ -13,6 +13,7 @@ its user names; of its samples the benchmarks take those of the split that they 
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
@@ -41,6 +42,7 @@ class Split(Enum):
         return {"train": range(601, 975), "tune": range(511, 601), "report": range(11, 261)}[self.name]
 
 
+ALIKE = 0.8
 FITTING = (Split.train, Split.tune)
 """What a judge's weights may be fitted on."""
 
@@ -63,6 +65,20 @@ def references(split: Split, path: Path) -> dict[str, tuple[Task, str]]:
     rows = [row for row in read_rows(path, (*mbpp.COLUMNS, "code")) if isinstance(row, Mapping)]
     solutions = {str(row.get("task_id")): str(row.get("code")).replace("\r\n", "\n") for row in rows}
     return {one.name: (one.task, solutions[one.name]) for one in problems(split, path)}
+
+
+def alike(split: Split, path: Path) -> set[str]:
+    """The problems of a split whose question is like one of those to train on: they share at least `ALIKE` of the words
+    that either has (Jaccard's index). MBPP has many such pairs, and three of its questions in both splits."""
+    require(path)
+    rows = [row for row in read_rows(path, mbpp.COLUMNS) if isinstance(row, Mapping)]
+    words = {int(row["task_id"]): set(re.findall(r"[a-z0-9]+", str(row["text"]).lower())) for row in rows}
+    trained = [words[number] for number in Split.train.ids if number in words]
+
+    def is_like(one: set[str]) -> bool:
+        return any(len(one & other) >= ALIKE * len(one | other) for other in trained)
+
+    return {str(number) for number in split.ids if number in words and is_like(words[number])}
 
 
 def check(groups: Iterable[str], allowed: Sequence[Split]) -> None:

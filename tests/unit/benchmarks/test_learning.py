@@ -194,6 +194,15 @@ def test_more_solutions_to_each_problem_give_pass_at_k():
     assert row.startswith("| a-newest | 4 | 25.0 % to 56.2 %: +31.2 points [+0.0, +62.5] | 75.0 % to 75.0 %")
 
 
+def test_the_gain_without_problems_like_one_in_training_is_that_on_the_others():
+    results = measured()
+    assert learnt.unlike_training(results, {"11"}) == ""
+    results |= {f"{name}-newest": results["a-newest"] for name in learnt.TOGETHER}
+    assert learnt.unlike_training(results, {"11", "600"}).endswith(
+        "without 1 problems like one in training, at T=1: 25.0 % to 41.7 %: +16.7 points [+0.0, +50.0]"
+    )
+
+
 def test_a_run_is_compared_with_the_start_on_its_own_problems():
     assert learnt.table(measured(split="tune")) == ""
 

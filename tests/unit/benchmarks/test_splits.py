@@ -3,7 +3,7 @@ import json
 import pytest
 
 from benchmarks.harness import digest_of
-from benchmarks.splits import FITTING, Split, check, problems, references
+from benchmarks.splits import FITTING, Split, alike, check, problems, references
 from codezero.tasks.mbpp import SPLITS
 
 
@@ -48,6 +48,19 @@ def test_problems_of_a_file_with_all_of_them(tmp_path):
         "11": "def f():\n  return 11",
         "260": "def f():\n  return 260",
     }
+
+
+def test_problems_like_one_in_training_share_four_of_five_words(tmp_path):
+    path = tmp_path / "mbpp.jsonl"
+    texts = {
+        11: "Write a function, to SORT a list by heap sort.",
+        12: "Write a function to sort a long list by heap sort.",
+        13: "Write a function to sort a list by merge sort.",
+        14: "Find the largest number.",
+        601: "Write a function to sort a list by heap sort.",
+    }
+    path.write_text("".join(json.dumps({"task_id": i, "text": text}) + "\n" for i, text in texts.items()))
+    assert alike(Split.report, path) == {"11", "12"}  # 8 of 8 words, 8 of 9; of the third 7 of 9
 
 
 def test_a_file_that_is_not_there_is_told_with_where_to_get_it(tmp_path):
