@@ -24,8 +24,8 @@ SAMPLED = "pass@1 at T=1, paired"
 GAIN = Target(figure="gain of pass@1 at T=1", at_least=0.05)
 SURE = Target(figure="lower end of its interval", at_least=1e-9)
 GREEDY = Target(figure="gain of greedy pass@1", at_least=0.0)
-TOGETHER = ("defaults-seed1", "defaults-seed2", "gpu")
-"""The runs of one setting with different seeds."""
+TOGETHER = ("defaults-seed1", "defaults-seed2", "double", "gpu")
+"""The runs with the defaults."""
 PAIRS = (("shared", "alone"), ("double", "alone"), ("uniform", "alone"), ("earlier", "alone"))
 """Runs of which the first is compared with the second."""
 AS_DEFAULTS = "as-defaults"
