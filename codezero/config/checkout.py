@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -23,6 +24,11 @@ INSTALL_AGAIN = (
     if ROOT
     else f"install codezero again in a new virtual environment, with --constraint {CONSTRAINTS}"
 )
+
+
+def command(*words: object) -> str:
+    """Returns the command line with these words, as a user can copy it into a shell."""
+    return shlex.join([COMMAND, *map(str, words)])
 
 
 def version() -> str:

@@ -28,7 +28,7 @@ def open_coordinator(path: Path, rpc_url: str | None) -> tuple[ChainClient, Cont
     chain, client = connect(path, rpc_url)
     address = chain.coordinator()
     if address is None:
-        raise ChainError(f"no coordinator is deployed: {checkout.COMMAND} chain deploy --folder {path}")
+        raise ChainError(f"no coordinator is deployed: {checkout.command('chain', 'deploy', '--folder', path)}")
     return client, client.contract("SwarmCoordinator", address)
 
 
@@ -46,8 +46,9 @@ def deploy(path: Path, rpc_url: str | None, stages: int, console: Console) -> No
         console.line(f"the coordinator is at {address} already, owned by {client.address}")
     console.line(f"use it: ledger=wallet ledger.rpc_url={client.rpc_url} ledger.contract_address={address} \\")
     console.line(f"  ledger.chain_id={chain.chain_id}")
-    console.line(f"give a node's wallet money for gas: {checkout.COMMAND} chain fund ADDRESS --folder {path}")
-    console.line(f"let the rounds advance: {checkout.COMMAND} chain tick --every 60s --folder {path}")
+    fund_it = checkout.command("chain", "fund", "ADDRESS", "--folder", path)
+    console.line(f"give a node's wallet money for gas: {fund_it}")
+    console.line(f"let the rounds advance: {checkout.command('chain', 'tick', '--every', '60s', '--folder', path)}")
 
 
 def fund(path: Path, rpc_url: str | None, addresses: Sequence[str], amount: str, console: Console) -> None:

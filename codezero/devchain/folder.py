@@ -76,7 +76,8 @@ def find(path: Path) -> ChainFolder:
     """Reads the chain of a folder. Raises ChainError: there is none, or it cannot be read."""
     file = path / "chain.json"
     if not file.exists():
-        raise ChainError(f"there is no chain in {path}: start one with {checkout.COMMAND} chain up --folder {path}")
+        starts = checkout.command("chain", "up", "--folder", path)
+        raise ChainError(f"there is no chain in {path}: start one with {starts}")
     content = _read(file)
     try:
         return ChainFolder(

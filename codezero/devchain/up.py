@@ -93,7 +93,7 @@ def introduction(chain: ChainFolder, host: str) -> list[str]:
     lines = [
         f"chain {chain.chain_id} ready at {chain.rpc_url} (kept in {chain.path})",
         f"its owner has {FUNDS_WEI // ETHER} ETH: the key is in {chain.path}/accounts.json",
-        f"deploy the coordinator: {checkout.COMMAND} chain deploy --folder {chain.path}",
+        f"deploy the coordinator: {checkout.command('chain', 'deploy', '--folder', chain.path)}",
         "stop: Ctrl-C; the same command continues where it stopped",
     ]
     if not is_loopback(host):

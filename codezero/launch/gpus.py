@@ -61,7 +61,7 @@ def run_on_gpus(
             f"codezero {__version__}: a node on each of GPU {', '.join(gpu.number for gpu in gpus)}, "
             f"{counted(threads, 'thread')} each; keys, state and logs in {folder}/gpu-*"
         )
-        looks = [f"{checkout.COMMAND} {what} {folder}" for what in ("status --watch", "dashboard")]
+        looks = [checkout.command(*words, folder) for words in (("status", "--watch"), ("dashboard",))]
         console.line(f"watch: {', or '.join(looks)}")
         with Supervisor(console, environment=environment_of(environment, threads), kept_open=[lock]) as supervisor:
             for place, gpu in enumerate(gpus):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shlex
 import socket
 from collections.abc import Sequence
 from dataclasses import replace
@@ -125,9 +126,8 @@ def invite(folder: Path, out: Path | None, host: str | None, console: Console) -
     """
     swarm = read_swarm(folder)
     if swarm is None:
-        raise ConfigError(
-            f"there is no swarm in {folder}: start one with {checkout.COMMAND} swarm up --folder {folder}"
-        )
+        starts = checkout.command("swarm", "up", "--folder", folder)
+        raise ConfigError(f"there is no swarm in {folder}: start one with {starts}")
     own = [Multiaddr.parse(text) for text in swarm.bootnodes]
     if host is not None:
         try:
@@ -146,7 +146,7 @@ def invite(folder: Path, out: Path | None, host: str | None, console: Console) -
     console.line(f"{path} invites to the swarm '{swarm.name}' through")
     for address in reached:
         console.line(f"  {address}")
-    joins = f"{checkout.START} --join {path.name}, or {checkout.COMMAND} run swarm={path.name}"
+    joins = f"{checkout.START} --join {shlex.quote(path.name)}, or {checkout.command('run', f'swarm={path.name}')}"
     console.line(f"copy it to another machine and run there: {joins}")
     console.line(f"that machine must be able to reach port {reached[0].port} of this one while the swarm is up")
     if all(address.ip is not None and address.ip.is_private for address in reached):

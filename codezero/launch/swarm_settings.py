@@ -75,7 +75,7 @@ def shared_settings(options: UpOptions, before: SwarmFile | None) -> list[str]:
     for setting in options.settings:
         key, _, value = setting.partition("=")
         if key == "swarm" and is_swarm_file(value):
-            joins = f"to join that swarm use {checkout.COMMAND} run {setting}"
+            joins = f"to join that swarm use {checkout.command('run', setting)}"
             raise ConfigError(f"{setting} is not possible here: {joins}")
     preset = [] if any(setting.startswith("preset=") for setting in options.settings) else [_LOCAL]
     new = [f"swarm={Network.native.value}", f"swarm.name={quoted(options.folder.absolute().name)}"]

@@ -147,13 +147,14 @@ def _header(options: UpOptions, swarm: SwarmFile, gpus: Sequence[Gpu], each: str
         nodes += f", {counted(options.proposers, 'proposer')} and a test writer"
     elif options.proposers:
         nodes += f" and {counted(options.proposers, 'proposer')}"
+    watch, page = checkout.command("status", "--watch", folder), checkout.command("dashboard", folder)
     on = f" on GPU {', '.join(gpu.number for gpu in gpus)} in turn" if gpus else ""
     return [
         f"codezero {__version__}: swarm '{swarm.name}' with {nodes}{on}, {each}",
         f"bootnode: {swarm.bootnodes[0]}",
         f"logs: {folder}/node-1/output.log has all that a node prints, {folder}/node-1/logs/ its rounds; so for each",
-        f"watch: {checkout.COMMAND} status --watch {folder}, or {checkout.COMMAND} dashboard {folder} in a browser",
-        f"invite other machines: {checkout.COMMAND} swarm invite --folder {folder}",
+        f"watch: {watch}, or {page} in a browser",
+        f"invite other machines: {checkout.command('swarm', 'invite', '--folder', folder)}",
         "stop: Ctrl-C, again to stop at once; the same command continues where it stopped",
     ]
 

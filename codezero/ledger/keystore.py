@@ -138,7 +138,7 @@ def _stored_address(stored: dict[str, Any], path: Path) -> str:
     except (KeyError, ValueError) as error:
         raise WalletError(
             f"the keystore {path} names no address: make a new one with "
-            f"`{checkout.COMMAND} wallet import --keystore {path}`"
+            f"`{checkout.command('wallet', 'import', '--keystore', path)}`"
         ) from error
 
 
@@ -149,7 +149,7 @@ def _read(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise WalletError(
             f"cannot read the keystore {path}: {error.strerror}; "
-            f"`{checkout.COMMAND} wallet create --keystore {path}` makes one"
+            f"`{checkout.command('wallet', 'create', '--keystore', path)}` makes one"
         ) from error
     except (ValueError, RecursionError) as error:
         raise WalletError(f"{path} is not a keystore: restore it from a backup, or give another") from error

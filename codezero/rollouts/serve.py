@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import secrets
 import shutil
 import socket
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from codezero.config import RolloutEngine, checkout
 from codezero.config.multiaddr import is_loopback
+from codezero.config.swarm_file import quoted
 from codezero.errors import RolloutError, told_as
 from codezero.llm.load import LoadedModel
 from codezero.llm.sample import SampleGroups
@@ -45,7 +47,9 @@ def serve(
         app = make_app(Sampler(policy, sample, engine, console.line), token, _empty(options.file))
         console.line(f"rollout server: {policy.name} by {engine.value} at {url}  (Ctrl-C ends it)")
         console.line(f"{options.file} has its address and token: copy it to the machine that learns, and run there")
-        console.line(f"  {checkout.COMMAND} run rollout.engine=remote 'rollout.servers=[{options.file.name}]'")
+        name = options.file.name
+        listed = name if re.fullmatch(r"[\w.-]+", name, re.ASCII) else quoted(name)
+        console.line(f"  {checkout.command('run', 'rollout.engine=remote', f'rollout.servers=[{listed}]')}")
         if not is_loopback(options.host):
             console.line(
                 "warning: the token and all text go over the network unencrypted; across a network that is not yours "

@@ -126,15 +126,14 @@ class VerifierNode:
     def finish(self) -> None:
         """Prints the run's summary and how to continue."""
         self._console.line(self._monitor.summary())
+        chooses = ("--best-of", 8, "--verify", "--writer", self._folder.parent, "--temperature", 0.8)
         self._console.line(
             f"state in {self._folder}, reports in {self._config.tracking.log_dir}/{CASES.file}; start again with the "
-            f"same settings to continue, or use it: {checkout.COMMAND} eval --dataset mbpp --best-of 8 --verify "
-            f"--writer {self._folder.parent} --temperature 0.8"
+            f"same settings to continue, or use it: {checkout.command('eval', '--dataset', 'mbpp', *chooses)}"
         )
         if self._learning_solver is not None:
-            self._console.line(
-                f"measure the solver: {checkout.COMMAND} eval --dataset mbpp --checkpoint {self._folder}"
-            )
+            measures = checkout.command("eval", "--dataset", "mbpp", "--checkpoint", self._folder)
+            self._console.line(f"measure the solver: {measures}")
 
     def _resume(self) -> int:
         """Restores the newest whole checkpoint; returns the number of its batch, 0 on a first start."""

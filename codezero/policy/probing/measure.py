@@ -69,9 +69,10 @@ class Measuring:
         self._is_best = self._is_new_best(found)
         fall = found.gain.fall if found.gain is not None else None
         if fall is not None and not self._has_fallen:
+            measures = checkout.command("eval", "--dataset", "mbpp", "--checkpoint", self._folder / "best")
             kept = (
-                f"{self._folder}/checkpoints/best has the best weights. Once the node is stopped, {checkout.COMMAND} "
-                f"eval --dataset mbpp --checkpoint {self._folder}/best measures them"
+                f"{self._folder}/checkpoints/best has the best weights. Once the node is stopped, {measures} measures "
+                "them"
             )
             logger.warning(
                 "the solver has got worse beyond chance. Check train.learning_rate and train.lora_learning_rate: "

@@ -114,8 +114,9 @@ def test_an_address_that_is_none_is_refused_before_any_money_is_sent(home, dev_c
 
 
 def test_a_folder_without_a_chain_or_a_chain_without_a_coordinator_says_what_to_do(home, capsys):
-    code, _, error = run(home / "empty", capsys, "deploy")
-    assert (code, f"start one with {checkout.COMMAND} chain up --folder" in error) == (1, True)
+    empty = home / "an empty one"
+    code, _, error = run(empty, capsys, "deploy")
+    assert (code, f"start one with {checkout.COMMAND} chain up --folder '{empty}'" in error) == (1, True)
     code, _, error = run(home, capsys, "bootnodes", "list")
     assert (code, f"no coordinator is deployed: {checkout.COMMAND} chain deploy --folder" in error) == (1, True)
 

@@ -631,6 +631,17 @@ def test_an_invitation_has_the_addresses_for_other_machines(tmp_path, capsys):
     assert load_config([f"swarm={tmp_path}/invite.yaml"]).swarm.name == "home"
 
 
+def test_commands_to_copy_name_a_folder_and_a_file_with_a_space(tmp_path, capsys):
+    folder, found = tmp_path / "my swarms", made_swarm(4001, "127.0.0.1", "192.168.1.5")
+    told = "\n".join(swarm._header(UpOptions(nodes=1, folder=folder), found, [], ""))
+    assert f"status --watch '{folder}', or {checkout.COMMAND} dashboard '{folder}' in a browser\n" in told
+    assert f"swarm invite --folder '{folder}'\n" in told
+    swarm_file.write(folder / "swarm.yaml", found)
+    assert main(["swarm", "invite", "--folder", str(folder), "--out", str(folder / "for ann.yaml")]) == 0
+    joins = f"{checkout.START} --join 'for ann.yaml', or {checkout.COMMAND} run 'swarm=for ann.yaml'\n"
+    assert joins in capsys.readouterr().out
+
+
 def test_an_invitation_with_private_addresses_says_what_is_missing(tmp_path, capsys):
     swarm_file.write(tmp_path / "swarm.yaml", made_swarm(4001, "127.0.0.1", "192.168.1.5"))
     invited(tmp_path)

@@ -162,8 +162,8 @@ def test_the_contract_s_bootnodes_can_be_left_alone(dev_chain):
 
 def test_a_missing_keystore_is_named_with_the_command_that_makes_one(dev_chain, tmp_path, monkeypatch):
     monkeypatch.setenv("CODEZERO_WALLET_PASSPHRASE", "a long one")
-    config = on(dev_chain, dev_chain.coordinator(), f"ledger.keystore={tmp_path / 'none.json'}")
-    with pytest.raises(WalletError, match=r"codezero wallet create --keystore .*` makes one"):
+    config = on(dev_chain, dev_chain.coordinator(), f"ledger.keystore={tmp_path / 'no wallet.json'}")
+    with pytest.raises(WalletError, match=r"codezero wallet create --keystore '.*/no wallet\.json'` makes one"):
         load_key(config.ledger)
 
 

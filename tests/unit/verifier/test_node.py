@@ -51,6 +51,11 @@ def test_an_engine_for_one_role_is_told_and_another_one_takes_its_place(engine, 
     assert said in capsys.readouterr().out
 
 
+def test_the_command_that_uses_it_names_a_folder_with_a_space(tmp_path, settings, capsys):
+    assert verify(tmp_path / "my runs", settings, 1) == 0
+    assert f" --writer '{tmp_path}/my runs/state' --temperature 0.8\n" in capsys.readouterr().out
+
+
 @pytest.fixture
 def settings(tmp_path, model):
     (tmp_path / "mbpp.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
