@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from codezero.config.check import require
+from codezero.config.solver import MOST_TEMPERATURE
 
 
 class ProposerBackend(Enum):
@@ -105,6 +106,8 @@ class ProposerConfig:
             require(getattr(self, key) >= 1, f"proposer.{key}", getattr(self, key), "use 1 or more")
         for key in ("temperature", "threshold", "similarity", "learning_rate", "timeout_s"):
             require(getattr(self, key) > 0, f"proposer.{key}", getattr(self, key), "use a value above 0")
+        fits = self.temperature <= MOST_TEMPERATURE
+        require(fits, "proposer.temperature", self.temperature, "use a value up to 100, such as 0.8")
         require(0 < self.top_p <= 1, "proposer.top_p", self.top_p, "use a value in (0, 1]")
         require(1 <= self.level <= 5, "proposer.level", self.level, "levels run from 1 to 5")
         band = f"{self.band_low}..{self.band_high}"

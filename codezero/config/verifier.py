@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from codezero.config.check import require
+from codezero.config.solver import MOST_TEMPERATURE
 
 
 @dataclass
@@ -37,3 +38,5 @@ class VerifierConfig:
         require(self.num_generations >= 2, "verifier.num_generations", self.num_generations, compares)
         for key in ("temperature", "learning_rate"):
             require(getattr(self, key) > 0, f"verifier.{key}", getattr(self, key), "use a value above 0")
+        fits = self.temperature <= MOST_TEMPERATURE
+        require(fits, "verifier.temperature", self.temperature, "use a value up to 100, such as 1.0")

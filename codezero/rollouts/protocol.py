@@ -14,6 +14,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from codezero.config.solver import MOST_TEMPERATURE
+
 VERSION = 1
 STATUS, WEIGHTS, ROLLOUTS = "/v1/status", "/v1/weights", "/v1/rollouts"
 MAX_ROWS = 1024
@@ -48,7 +50,7 @@ class RolloutRequest(msgspec.Struct, kw_only=True):
     prompts: Annotated[list[Annotated[list[_Id], Meta(min_length=1)]], Meta(min_length=1, max_length=MAX_ROWS)]
     num_generations: Annotated[int, Meta(ge=1, le=MAX_ROWS)]
     max_new_tokens: Annotated[int, Meta(ge=1, le=1 << 17)]
-    temperature: Annotated[float, Meta(ge=0, le=100)]
+    temperature: Annotated[float, Meta(ge=0, le=MOST_TEMPERATURE)]
     top_p: Annotated[float, Meta(gt=0, le=1)]
     top_k: Annotated[int, Meta(ge=0, le=1 << 24)]
     end_ids: Annotated[list[_Id], Meta(max_length=1024)]
