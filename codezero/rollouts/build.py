@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codezero.config import NodeConfig, RolloutEngine
+from codezero.config.check import require
 from codezero.errors import ConfigError
 from codezero.llm import device as devices
 from codezero.llm import engines, store
@@ -46,7 +47,13 @@ def run_server(config: NodeConfig, options: ServeOptions) -> int:
 def make_remote(config: NodeConfig, model: Any, folder: Path) -> RemoteEngine:
     """Returns the engine that samples with the configured servers, and here where none of them answers.
 
-    Raises ConfigError: a rollout file cannot be read; RolloutError: the folder cannot be written."""
-    files = [Path(name).expanduser() for name in config.rollout.servers]
-    servers = [RolloutServer(rollout_file.read(file), file.name) for file in files]
-    return RemoteEngine(servers, Snapshots(model, folder / "rollouts", config.rollout.transfer))
+    Raises ConfigError: a rollout file cannot be read, or two are of one server; RolloutError: the folder cannot be
+    written."""
+    servers: dict[str, RolloutServer] = {}
+    for name in config.rollout.servers:
+        path = Path(name).expanduser()
+        file = rollout_file.read(path)
+        fix = f"its server, at {file.url}, is named by another one too: leave one of the two out"
+        require(file.url not in servers, "rollout.servers", name, fix)
+        servers[file.url] = RolloutServer(file, path.name)
+    return RemoteEngine(list(servers.values()), Snapshots(model, folder / "rollouts", config.rollout.transfer))

@@ -5,9 +5,10 @@ import sys
 import pytest
 
 from codezero.config.load import load_config
-from codezero.errors import RolloutError
+from codezero.errors import ConfigError, RolloutError
 from codezero.llm import engines
-from codezero.rollouts import build, serve
+from codezero.rollouts import build, rollout_file, serve
+from codezero.rollouts.rollout_file import RolloutFile
 from codezero.rollouts.serve import ServeOptions
 from codezero.runtime import limits
 from tests.builders import save_tiny
@@ -42,3 +43,12 @@ def test_the_engine_has_half_of_what_a_container_leaves(tmp_path, monkeypatch):
     monkeypatch.setattr(limits, "memory_left", lambda: 1_000_000)
     assert run(tmp_path, save_tiny(tmp_path / "model")) == 0
     assert sizes == [450_000]
+
+
+def test_a_server_that_two_files_name_is_not_taken_for_two(tmp_path):
+    files = [tmp_path / name for name in ("pc.yaml", "copy.yaml")]
+    for file in files:
+        rollout_file.write(file, RolloutFile(url="http://127.0.0.1:7070", token="x" * 43))
+    config = load_config(["rollout.engine=remote", f"rollout.servers=[{','.join(map(str, files))}]"])
+    with pytest.raises(ConfigError, match=r"copy\.yaml is not possible: its server, at http://127\.0\.0\.1:7070, is"):
+        build.make_remote(config, None, tmp_path)
