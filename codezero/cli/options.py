@@ -86,9 +86,11 @@ def duration(text: str) -> float:
 
 def path(text: str) -> Path:
     """Returns a path in which a leading `~` is resolved. Raises ArgumentTypeError: there is no such home, or nothing,
-    as where a variable is not set."""
+    as where a variable is not set, or a dash, by which others mean standard input or output."""
     if not text:
         raise argparse.ArgumentTypeError("the path is empty: leave the option out, or give a file or folder")
+    if text == "-":
+        raise argparse.ArgumentTypeError("- is no file: give the name of one, or ./- if it is called that")
     try:
         return Path(text).expanduser()
     except RuntimeError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from codezero.cli.options import FOLDERS, Commands, add_command, path, runs_in
 from codezero.errors import CommandError
@@ -26,13 +27,17 @@ def add_commands(commands: Commands) -> None:
     text = f"a state or swarm folder (default the first of {', '.join(FOLDERS)})"
     report.add_argument("folder", nargs="?", type=path, metavar="FOLDER", help=text)
     text = "the page (default report.html; - prints it)"
-    report.add_argument("--out", type=path, default="report.html", metavar="FILE", help=text)
+    report.add_argument("--out", type=_path_or_dash, default="report.html", metavar="FILE", help=text)
     report.add_argument("--png", action="store_true", help="also draw a picture of the curves, beside the page")
     report.add_argument(
         "--before", type=path, metavar="RESULTS", help="results.jsonl of `codezero eval` before, or its folder"
     )
     report.add_argument("--after", type=path, metavar="RESULTS", help="the same after")
     report.add_argument("--force", action="store_true", help="replace the file even if it is not a report")
+
+
+def _path_or_dash(text: str) -> Path:
+    return Path(text) if text == "-" else path(text)
 
 
 def _report(options: argparse.Namespace) -> None:

@@ -256,6 +256,15 @@ def test_export_never_replaces_a_file_and_import_never_a_key(peer, folder, capsy
     assert load(folder / "swarm.pem").peer_id == peer.peer_id
 
 
+@pytest.mark.parametrize("action", ["export", "import"])
+def test_a_dash_is_no_backup(peer, folder, capsys, monkeypatch, action):
+    monkeypatch.setenv("CODEZERO_PASSPHRASE", "12345678")
+    with pytest.raises(SystemExit):
+        main(["identity", action, "-"])
+    assert "argument FILE: - is no file: give the name of one, or ./- if it is called that" in capsys.readouterr().err
+    assert [entry.name for entry in folder.iterdir()] == ["swarm.pem"]
+
+
 @pytest.mark.parametrize(("name", "fault"), [("gone", "No such file"), (".", "Is a directory"), ("text", "not open")])
 def test_what_is_no_backup_is_not_imported(folder, name, fault, capsys, monkeypatch):
     monkeypatch.setenv("CODEZERO_PASSPHRASE", "12345678")
