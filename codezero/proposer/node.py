@@ -71,6 +71,8 @@ class ProposerNode:
         self._console.line(f"codezero {__version__}: proposer")
         if out is not None:
             with _writing(out):  # now, and not only after a batch, whose problems are published then
+                if out.exists() and not out.is_file():
+                    raise StateError(f"{out} is not a file, to which problems can be added: give another --out")
                 out.open("ab").close()
         self._solvers = membership.solvers()
         self._patience_s = 0.0 if config.swarm.network is Network.none else config.proposer.patience_s

@@ -106,11 +106,20 @@ def test_a_problem_that_a_kill_left_torn_is_written_again(tmp_path, monkeypatch)
     assert json.loads(again)["id"] in torn
 
 
-def test_a_file_that_cannot_be_written_is_named(tmp_path, capsys):
-    (tmp_path / "out.jsonl").mkdir()
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda path: path.symlink_to("none/x"), "error: cannot write {}: No such file or directory"),
+        (lambda path: path.mkdir(), "error: {} is not a file, to which problems can be added: give another --out"),
+        (lambda path: path.symlink_to("/dev/full"), "error: {} is not a file, to which"),  # endless to read
+    ],
+    ids=["in no folder", "a folder", "a device"],
+)
+def test_a_file_that_cannot_be_written_is_named(tmp_path, capsys, make, says):
+    make(tmp_path / "out.jsonl")
     with serve(write_problem) as server:
         assert propose(tmp_path, server, 1) == 1
-    assert f"error: cannot write {tmp_path / 'out.jsonl'}: Is a directory" in capsys.readouterr().err
+    assert says.format(tmp_path / "out.jsonl") in capsys.readouterr().err
     assert server.bodies == []  # told before a batch is written
 
 
