@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shlex
 import socket
@@ -26,8 +27,9 @@ def swarm_path(folder: Path) -> Path:
 
 
 def read_swarm(folder: Path) -> SwarmFile | None:
-    """Returns the swarm that was made in the folder, or None for a new one. Raises ConfigError: its file is damaged."""
-    return swarm_file.read(swarm_path(folder)) if swarm_path(folder).exists() else None
+    """Returns the swarm that was made in the folder, or None for a new one, or if the folder cannot be read. Raises
+    ConfigError: its file is damaged."""
+    return swarm_file.read(swarm_path(folder)) if os.path.exists(swarm_path(folder)) else None
 
 
 def parse(key: str, text: str) -> Multiaddr:

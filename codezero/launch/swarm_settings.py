@@ -90,6 +90,8 @@ def _checked_config(options: UpOptions, settings: Sequence[str]) -> NodeConfig:
         raise ConfigError(f"--rounds {options.rounds} is not possible: use 0 to run until stopped")
     if options.port is not None and not 0 < options.port < 65536:
         raise ConfigError(f"--port {options.port} is not possible: use 1 to 65535")
+    for text in options.announce:
+        hosting.parse("--announce", text)
     config = load_config(settings)
     if config.swarm.network is Network.none:
         raise ConfigError("swarm=alone is not possible here: use swarm=native or swarm=genrl")

@@ -63,11 +63,11 @@ def up(options: UpOptions, command: Command | None = None, prepare: PrepareFunct
     """
     console = LoggedConsole()
     folder = options.folder
+    before = hosting.read_swarm(folder)
+    settings, config = node_settings(options, before)
+    gpus = _gpus(options, config)
     with state.locked(folder, what="swarm folder", holder="swarm", setting="--folder") as lock:
         console.log_to(folder)
-        before = hosting.read_swarm(folder)
-        settings, config = node_settings(options, before)
-        gpus = _gpus(options, config)
         swarm = describe(options, config, before, console)
         console.line("checking memory and models")
         wanted = program_counts(options, len(gpus))

@@ -414,7 +414,12 @@ def test_the_bootnode_listens_where_the_file_says(tmp_path):
 def test_what_cannot_work_is_refused_before_anything_is_started(tmp_path, options, message):
     with pytest.raises(ConfigError, match=message):
         swarm.up(UpOptions(**{"nodes": 1, "folder": tmp_path / "home", **options}))
-    assert not (tmp_path / "home" / "swarm.yaml").exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_used_is_named(tmp_path):
+    with pytest.raises(StateError, match=r"cannot use swarm folder .*/home: File name too long; give another --folder"):
+        swarm.up(UpOptions(nodes=1, folder=tmp_path / ("x" * 300) / "home"))
 
 
 def test_a_damaged_swarm_file_is_named(tmp_path):
