@@ -53,6 +53,8 @@ class VerifierNode:
         self._config, self._console = config, parts.console
         self._folder, self._status = parts.folder, parts.status
         self._console.line(f"codezero {__version__}: test writer")
+        if config.train.method is TrainMethod.full:
+            self._console.line("a test writer trains adapters: train.method=full has no effect on it")
         bound = build.bound_settings(config)
         state.check_settings(self._folder, bound)
         self._checkpoints = CheckpointStore(self._folder / "checkpoints")

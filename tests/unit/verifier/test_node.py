@@ -132,6 +132,17 @@ def test_a_proposer_can_follow_it_from_before_its_first_batch(tmp_path, settings
         writer_in(tmp_path / "state")
 
 
+@pytest.mark.parametrize("method", ["lora", "full"])
+def test_a_method_that_it_does_not_use_is_told(method, tmp_path, settings, monkeypatch, capsys):
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(node, "run_batch", stopped)
+    assert verify(tmp_path, [*settings, f"train.method={method}"], 1) == 0
+    said = "a test writer trains adapters: train.method=full has no effect on it\n"
+    assert (said in capsys.readouterr().out) is (method == "full")
+
+
 @pytest.mark.slow
 def test_it_learns_from_its_answers_and_reports_them_beside_the_base_rate(tmp_path, settings, scripted, capsys):
     assert verify(tmp_path, settings, 2) == 0
