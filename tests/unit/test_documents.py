@@ -226,6 +226,12 @@ def test_benchmarks_named_exist(path):
         assert (ROOT / f"{module.replace('.', '/')}.py").exists(), f"{name(path)} names {module}"
 
 
+def test_what_compose_takes_from_the_environment_is_explained():
+    taken = set(re.findall(r"CODEZERO_\w+", (ROOT / "docker-compose.yaml").read_text(encoding="utf-8")))
+    explained = set(re.findall(r"CODEZERO_\w+", "".join(path.read_text(encoding="utf-8") for path in DOCUMENTS)))
+    assert taken - explained == set()
+
+
 def test_the_page_of_settings_is_what_the_code_says():
     assert configuration.PAGE.read_text(encoding="utf-8") == configuration.page(), (
         f"docs/configuration.md is not what the code says: refresh it with `{configuration.COMMAND}`"
