@@ -127,20 +127,23 @@ def check_hub(case: ExaminedNode) -> Iterator[Finding]:
         yield info("hub", "switched off by HF_HUB_OFFLINE", means, "unset HF_HUB_OFFLINE" if needs else "")
         return
     url = case.environment.get("HF_ENDPOINT") or DEFAULT_HUB
-    why = reach.why_unreachable(case, "hub", url)
+    if url.startswith(("http://", "https://")):
+        why, do = reach.why_unreachable(case, "hub", url), _MIRROR
+    else:
+        why, do = "HF_ENDPOINT has no https:// or http:// in front", "write it as https://HOST, or unset it"
     if why is None:
         yield ok("hub", f"{urlsplit(url).hostname} answers")
     elif not needs:
         yield info("hub", why, "it is not needed: weights and problems are on this machine")
     elif weights and catalogue.find(config.model.name) is None:
-        yield error("hub", why, f"{weights} cannot be downloaded, so no node can start", _MIRROR)
+        yield error("hub", why, f"{weights} cannot be downloaded, so no node can start", do)
     else:
         instead = "weights are tried from the package index" if weights else ""
         builtin = "the built-in problems stand in" if config.tasks.fallback else "drawing tasks fails"
         means = "; ".join(
             filter(None, [f"not available from it: {', '.join(needs)}", instead, builtin if data else ""])
         )
-        yield warning("hub", why, means, _MIRROR)
+        yield warning("hub", why, means, do)
 
 
 def check_push(case: ExaminedNode) -> Iterator[Finding]:

@@ -161,6 +161,13 @@ def test_a_hub_that_is_away_and_what_that_means(tmp_path):
     assert "switched off by HF_HUB_OFFLINE" in told(off, "info")[0]
 
 
+@pytest.mark.parametrize("endpoint", ["hf-mirror.com", "127.0.0.1:8080"])
+def test_a_hub_s_address_without_a_scheme_is_told_as_such(tmp_path, endpoint):
+    (fault,) = told(hub(tmp_path, "tasks=mbpp", f"model.name={tmp_path}", HF_ENDPOINT=endpoint), "warning")
+    assert fault.startswith("hub: HF_ENDPOINT has no https:// or http:// in front | ")
+    assert fault.endswith(" | write it as https://HOST, or unset it")
+
+
 def test_a_hub_that_answers_and_an_index_that_does_not(tmp_path):
     with answering() as url:
         assert told(hub(tmp_path, "tasks=mbpp", HF_ENDPOINT=url), "ok") == ["hub: 127.0.0.1 answers |  | "]
