@@ -180,7 +180,8 @@ class Publisher:
     def _after(self, answer: UploadResult, attempt: int) -> float | None:
         """Warns of a failed upload; returns the seconds until the same files are tried again, None to give them up."""
         said = f" ({answer.detail})" if answer.detail else ""
-        if answer.status in _REFUSED:
+        # By 403 the hub also refuses what an account has no room for (huggingface_hub issues 3049 and 3366).
+        if answer.status in _REFUSED and "storage" not in answer.detail:
             self._is_refused = True
             self._warn(
                 "refused",

@@ -352,10 +352,13 @@ def test_a_refused_token_is_told_once_and_used_no_more(rig, caplog, status):
     assert "https://huggingface.co/settings/tokens" in swarm.trouble
 
 
-def test_what_the_hub_does_not_take_is_tried_an_hour_later(rig):
-    swarm = rig(UploadResult(repo="alice/tiny", status=400, detail="bad name"), every_rounds=1)
+@pytest.mark.parametrize(
+    ("status", "detail"), [(400, "bad name"), (403, "Private repository storage limit reached, please upgrade")]
+)
+def test_what_the_hub_does_not_take_is_tried_an_hour_later(rig, status, detail):
+    swarm = rig(UploadResult(repo="alice/tiny", status=status, detail=detail), every_rounds=1)
     swarm.play(1)
-    assert swarm.trouble == "push: the hub does not take it, HTTP 400 (bad name); tried again in 1 hour"
+    assert swarm.trouble == f"push: the hub does not take it, HTTP {status} ({detail}); tried again in 1 hour"
     swarm.play(2)
     swarm.now += 1.1 * HOUR
     swarm.play(3)
