@@ -49,6 +49,8 @@ class Pushed:
     at_s: float
     """The Unix time of the push."""
     url: str
+    endpoint: str = ""
+    """`push.endpoint`; empty in a file of 0.1.0, which counts as the present one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +88,8 @@ class Publisher:
         self._offer: _Offer | None = None
         self._repo = config.repo or packer.facts.repository
         self._pushed = stored(notes, Pushed)  # a damaged file costs one needless push
-        if self._pushed is not None and not f"/{self._pushed.repo}".endswith(f"/{self._repo}"):
-            self._pushed = None  # nothing was pushed to another repository yet
+        if self._pushed is not None and not self._was_here(self._pushed):
+            self._pushed = None
         self._paused_s = 0.0, 0.0  # from when and until when nothing is tried
         self._is_refused = False
         self._warned: set[str] = set()
@@ -95,6 +97,11 @@ class Publisher:
         self.last = "" if self._pushed is None else f"round {self._pushed.round}: {self._pushed.url}"
         """The round and URL of the last push; empty before the first."""
         tell(self.last, "")
+
+    def _was_here(self, pushed: Pushed) -> bool:
+        """Returns True for a push to the repository and the hub of the configuration."""
+        is_hub = pushed.endpoint in ("", self._config.endpoint)
+        return is_hub and f"/{pushed.repo}".endswith(f"/{self._repo}")
 
     def start(self) -> None:
         self._worker.start()
@@ -216,6 +223,7 @@ class Publisher:
             policy_version=report.policy_version,
             at_s=self._clock(),
             url=answer.url,
+            endpoint=self._config.endpoint,
         )
         self.last = f"round {report.round}: {answer.url}"
         self._tell(self.last, "")

@@ -252,6 +252,26 @@ def test_another_repository_gets_its_first_push_at_once(rig):
         assert swarm.pushed == pushed
 
 
+def test_another_hub_gets_its_first_push_at_once(rig):
+    swarm = rig(every_rounds=10, repo="tiny")
+    swarm.play(5)
+    swarm.config = PushConfig(enabled=True, every_rounds=10, repo="tiny", endpoint="https://hub.example")
+    swarm.restart()
+    swarm.play(6)
+    assert swarm.pushed == [5, 6]
+
+
+def test_a_note_of_0_1_0_counts_for_the_hub_that_is_set(rig):
+    swarm = rig(every_rounds=10, repo="tiny")
+    swarm.play(5)
+    note = json.loads(swarm.notes.read_text())
+    assert note.pop("endpoint") == "https://huggingface.co"
+    swarm.notes.write_text(json.dumps(note))
+    swarm.restart()
+    swarm.play(6)
+    assert swarm.pushed == [5]
+
+
 def test_a_state_begun_anew_or_a_clock_set_back_does_not_silence_it(rig):
     swarm = rig(every_rounds=10)
     swarm.play(50)
