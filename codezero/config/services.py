@@ -76,8 +76,11 @@ class PushConfig:
         require(self.every_rounds >= 0, "push.every_rounds", self.every_rounds, "use 0 or more, such as 50")
         due = self.every_hours > 0 or self.every_rounds > 0
         require(due, "push.every_hours", "0 with push.every_rounds=0", "set one of them, or push.enabled=false")
-        is_repo = re.fullmatch(r"([\w.-]+/)?[\w.-]{1,96}", self.repo, re.ASCII) is not None
-        require(self.repo == "" or is_repo, "push.repo", self.repo, "use NAME or OWNER/NAME")
+        # The rules of huggingface_hub.utils.validate_repo_id.
+        formed = re.fullmatch(r"(\b[\w.-]{1,96}\b/)?\b[\w.-]{1,96}\b", self.repo, re.ASCII) is not None
+        is_repo = formed and re.search(r"--|\.\.|\.git$", self.repo) is None
+        fix = "use NAME or OWNER/NAME, neither with -- or .. in it, nor with - or . at an end, nor ending in .git"
+        require(self.repo == "" or is_repo, "push.repo", self.repo, fix)
         # Every request has the token.
         secret = re.match(r"https://|http://(127\.0\.0\.1|localhost|\[::1\])(:\d+)?(/|$)", self.endpoint) is not None
         require(secret, "push.endpoint", self.endpoint, "use an address with https://")

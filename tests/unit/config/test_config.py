@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from huggingface_hub.errors import HFValidationError
+from huggingface_hub.utils import validate_repo_id
 from omegaconf import OmegaConf
 
 from codezero import config
@@ -264,6 +266,22 @@ def test_the_best_checkpoint_is_pushed_only_where_probes_tell_which_it_is():
     assert load_config(best).push.checkpoint is PushedCheckpoint.best
     with pytest.raises(ConfigError, match=r"push\.checkpoint=best is not possible: .* use probe\.share=0\.05"):
         load_config([*best, "probe.share=0"])
+
+
+@pytest.mark.parametrize("repo", ["me/my-model", "my_model.v2", "a", "x" * 96, "_me/_"])
+def test_a_repository_that_the_hub_takes_is_one(repo):
+    validate_repo_id(repo)
+    assert load_config([f"push.repo={repo}"]).push.repo == repo
+
+
+@pytest.mark.parametrize(
+    "repo", ["a--b", "a..b", "me/a--b", "-a", "a.", "me/.a", "me-/a", "a.git", "a/b/c", "a b", "x" * 97, "me/"]
+)
+def test_a_repository_that_the_hub_refuses_is_refused_at_the_start(repo):
+    with pytest.raises(HFValidationError):
+        validate_repo_id(repo)
+    with pytest.raises(ConfigError, match=r"push\.repo=.* is not possible: use NAME or OWNER/NAME"):
+        load_config([f"push.repo={repo}"])
 
 
 @pytest.mark.parametrize(
