@@ -38,7 +38,7 @@ class UpOptions:
     with_verifier: bool = False
     """True runs a test writer, whose cases are the tests of the proposers' problems."""
     rounds: int = 0
-    """Rounds that each node finishes in this run; 0 runs until stopped."""
+    """Rounds that each node finishes in this run; 0 takes `rounds` of node.yaml, or runs until stopped."""
     folder: Path
     port: int | None = None
     """The bootnode's port; None takes the one it had before, or a free one."""

@@ -81,7 +81,8 @@ def up(options: UpOptions, command: Command | None = None, prepare: PrepareFunct
         if held != wanted[0]:
             default = f"{wanted[0].nodes} nodes and those beside them"
             console.line(f"memory does not hold the default ({default}): fewer are started")
-        options = replace(options, nodes=held.nodes, proposers=held.proposers)
+        rounds = options.rounds or config.rounds  # the latter of the settings files
+        options = replace(options, nodes=held.nodes, proposers=held.proposers, rounds=rounds)
         swarm_file.write(hosting.swarm_path(folder), swarm)
         threads = threads_of_each(config, options.nodes + options.proposers + options.with_verifier)
         settings.append(f"model.threads={threads}")

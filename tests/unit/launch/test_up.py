@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -116,6 +117,16 @@ def test_nodes_play_their_rounds_and_the_bootnode_ends_after_them(tmp_path):
         LedgerKind.local,
         8,
     )
+
+
+def test_nodes_play_the_rounds_of_the_settings_file_where_the_command_names_none(tmp_path):
+    shutil.copytree(checkout.CONFIGS, tmp_path / "configs")
+    settings = tmp_path / "configs" / "node.yaml"
+    settings.write_text(settings.read_text().replace("rounds: 0", "rounds: 2"))
+    environment = {**os.environ, "CODEZERO_CONFIG_DIR": str(tmp_path / "configs")}
+    program = "[play(n) for n in range(left)] or time.sleep(600)"
+    output, _ = launch(tmp_path / "home", program, nodes=1, environment=environment).communicate(timeout=300)
+    assert output.splitlines()[-1] == "node-1   | done, 2 rounds"
 
 
 def test_a_node_that_fails_for_good_makes_the_exit_code_1_and_others_go_on(tmp_path):
