@@ -163,7 +163,7 @@ class Supervisor:
             child.crashes = 0
         if self._is_stopping:
             child.state = ChildState.STOPPED
-        elif child.is_finished:
+        elif child.is_finished and code == 0:
             child.state = ChildState.DONE
         elif code == 0 and child.has_played_all:  # some of them again, since a killed process had not saved them
             child.state = ChildState.WAITING
@@ -180,9 +180,11 @@ class Supervisor:
     def _crashed(self, child: Child, how: str, code: int = 0) -> None:
         child.crashes += 1
         hopeless = code == TOLD and not child.made_progress
-        if hopeless or (child.crashes >= MAX_CRASHES and code != OUTAGE):
+        if child.is_finished or hopeless or (child.crashes >= MAX_CRASHES and code != OUTAGE):
             child.state = ChildState.FAILED
             why = "which would not go away by itself" if hopeless else f"{child.crashes} crashes in a row"
+            if child.is_finished:  # a further start would have to be told how many rounds were saved
+                why = "after its last round: what it has not saved is played again at the next start"
             see = "" if child.program.log is None else f"; see {child.program.log}"
             self.say(child.program.name, f"failed for good: {how}, {why}{see}")
             return

@@ -89,10 +89,19 @@ def test_a_program_without_a_limit_goes_on_without_one(tmp_path):
     assert (child.state, child.rounds) == (ChildState.STOPPED, 3)
 
 
-def test_a_program_killed_after_its_last_round_is_done_and_not_told_to_run_for_ever(tmp_path):
-    source = "play(1); os.kill(os.getpid(), signal.SIGKILL)"
-    (child,), _ = supervised(program(tmp_path, source, rounds=1))
-    assert (child.state, starts(tmp_path)) == (ChildState.DONE, [1])
+@pytest.mark.parametrize(
+    ("end", "how"),
+    [
+        ("os.kill(os.getpid(), signal.SIGKILL)", "killed by signal 9, Killed"),
+        ("sys.exit('error: cannot save round 1: the disk is full')", "exit code 1"),
+        (f"sys.exit({OUTAGE})", f"exit code {OUTAGE}"),
+    ],
+)
+def test_a_program_that_fails_after_its_last_round_is_not_done_and_not_told_to_run_for_ever(tmp_path, end, how):
+    (child,), lines = supervised(program(tmp_path, f"play(1); {end}", rounds=1))
+    assert (child.state, starts(tmp_path)) == (ChildState.FAILED, [1])
+    said = f"failed for good: {how}, after its last round: what it has not saved is played again at the next start; see"
+    assert any(said in line for line in lines)
 
 
 def test_a_program_that_always_crashes_is_given_up_while_others_go_on(tmp_path):
