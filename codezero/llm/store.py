@@ -233,6 +233,11 @@ def _checked_local(folder: Path) -> Path:
             f"folder {folder} lacks {' and '.join(missing)}: give a folder written by save_pretrained of both model "
             "and tokenizer"
         )
+    if adapter := sorted(name for name in names if name.startswith(snapshot.ADAPTER)):
+        raise ModelError(
+            f"folder {folder} has an adapter beside the model ({', '.join(adapter[:2])}), which would be loaded too: "
+            "move it away, or merge it into the weights"
+        )
     return folder
 
 

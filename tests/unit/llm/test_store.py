@@ -300,6 +300,15 @@ def test_a_local_folder_without_weights_says_what_it_lacks(tmp_path, cache):
     assert "lacks weights as .safetensors and a tokenizer" in message
 
 
+def test_a_local_folder_with_an_adapter_beside_the_model_is_refused(tmp_path, cache):
+    folder = Path(save_tiny(tmp_path / "own"))
+    for name in ("adapter_config.json", "adapter_model.safetensors"):
+        (folder / name).write_bytes(b"{}")
+    message = error_of(prepare, str(folder), cache)
+    assert "has an adapter beside the model (adapter_config.json, adapter_model.safetensors), which would be" in message
+    assert "move it away, or merge it into the weights" in message
+
+
 def test_a_hub_id_is_the_hubs_own_safetensors_without_pickles(hub, tmp_path, cache, monkeypatch):
     save_tiny(tmp_path / "own")
     files = {path.name: path.read_bytes() for path in (tmp_path / "own").iterdir()}
