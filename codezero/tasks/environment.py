@@ -47,7 +47,7 @@ def _load(module: str) -> Environment:
         itself = f"{module}.".startswith(f"{error.name}.")
         advice = "start in its folder, or put that on PYTHONPATH" if itself else "install what it imports"
         raise TaskError(f"tasks.modules: {module} cannot be imported ({error}): {advice}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # the latter of a script without `if __name__ == "__main__"`
         raise TaskError(f"tasks.modules: {module} cannot be imported ({_said(error)}): mend the module") from error
     lacks = [name for name in ("SYSTEM", "tasks", "score") if not hasattr(found, name)]
     if lacks:
@@ -57,7 +57,7 @@ def _load(module: str) -> Environment:
     return cast(Environment, found)
 
 
-def _said(error: Exception) -> str:
+def _said(error: BaseException) -> str:
     """Returns kind and text of a module's error in one line."""
     return " ".join(f"{type(error).__name__}: {error}".split())
 
@@ -71,7 +71,7 @@ def environment_source(name: str, environment: Environment, seed: int, skipped: 
             yield from environment.tasks(random.Random(f"{seed}/{name}/{epoch}").getrandbits(32))
         except TaskError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise TaskError(f"tasks.modules: tasks(seed) of {name} fails ({_said(error)}): mend the module") from error
 
     def to_task(row: object) -> Task:

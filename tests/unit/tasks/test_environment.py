@@ -114,6 +114,8 @@ def test_an_environment_is_one_source_among_the_others(here):
         ),
         ("raise RuntimeError('no\\nserver')", r"its cannot be imported \(RuntimeError: no server\): mend the module"),
         (EXAMPLE.replace("range(1000)", "1 // 0"), r"its fails \(ZeroDivisionError: .*\): mend the module"),
+        ("raise SystemExit('no key')", r"its cannot be imported \(SystemExit: no key\): mend the module"),
+        (EXAMPLE.replace("range(1000)", "__import__('sys').exit(3)"), r"its fails \(SystemExit: 3\): mend the module"),
     ],
     ids=[
         "missing",
@@ -125,6 +127,8 @@ def test_an_environment_is_one_source_among_the_others(here):
         "lacks a package",
         "fails",
         "fails at its first task",
+        "exits",
+        "exits at its first task",
     ],
 )
 def test_a_module_that_is_no_environment_is_refused_at_the_start(here, text, says):
