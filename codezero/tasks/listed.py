@@ -123,7 +123,8 @@ class Lister:
     def __init__(self, lists: Sequence[HubTaskIds]) -> None:
         self._lists = lists
         self._worker = Worker("task lists", self._work)
-        self._told = False
+        self._told = set[str]()
+        """The names of the lists of which a warning has told."""
 
     def start(self) -> None:
         self._worker.start()
@@ -144,7 +145,7 @@ class Lister:
         return wait_s
 
     def _tell(self, one: HubTaskIds, error: HubUnreachable) -> None:
-        if not self._told:
+        if one.name not in self._told:
             logger.warning(
                 "the tasks of %s cannot be listed: %s. Peers' groups on those that are not listed yet are not trained "
                 "on (unlisted_task). Nothing has to be done: it is tried again every ten minutes; tasks.%s.path=FILE "
@@ -153,4 +154,4 @@ class Lister:
                 error,
                 one.name,
             )
-        self._told = True
+        self._told.add(one.name)

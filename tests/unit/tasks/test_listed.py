@@ -186,6 +186,17 @@ def test_with_a_whole_list_a_hub_that_is_away_is_no_warning(tmp_path, monkeypatc
     assert [record for record in caplog.records if record.levelno == logging.WARNING] == []
 
 
+def test_each_dataset_that_cannot_be_listed_is_told_once(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(listed, "RETRY_S", 0.01)
+    hubs = {"mbpp": Hub("a", fails_at=0), "code_contests": Hub("b", fails_at=0)}
+    lister = Lister([HubTaskIds(name, "it", tmp_path / name, hub.now, hub.tasks) for name, hub in hubs.items()])
+    lister.start()
+    wait_until(lambda: all(hub.reads >= 3 for hub in hubs.values()))
+    lister.stop()
+    warned = [record.getMessage().split(":")[0] for record in caplog.records if record.levelno == logging.WARNING]
+    assert warned == [f"the tasks of {name} cannot be listed" for name in hubs]
+
+
 def test_a_hub_that_breaks_off_is_told_once_and_tried_again(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(listed, "RETRY_S", 0.01)
     hub = Hub("a", "b", fails_at=1)
