@@ -19,6 +19,7 @@ from codezero.llm.sample import SampleGroups
 from codezero.rollouts import rollout_file
 from codezero.rollouts.rollout_file import RolloutFile
 from codezero.rollouts.server import Sampler, make_app
+from codezero.runtime import state
 from codezero.runtime.console import Console
 from codezero.runtime.serving import end_by_sigterm, in_url, listening, own_addresses, serve_app
 
@@ -37,14 +38,19 @@ class ServeOptions:
 def serve(
     policy: LoadedModel, sample: SampleGroups, engine: RolloutEngine, options: ServeOptions, console: Console
 ) -> None:
-    """Serves until Ctrl-C or SIGTERM. Raises RolloutError: the address is not available, or the file not writable."""
+    """Serves until Ctrl-C or SIGTERM. Raises RolloutError: the address is not available; ConfigError: the file cannot
+    be written; StateError: another server uses it."""
     end_by_sigterm()
-    with listening(options.host, options.port, RolloutError, "rollout server") as listener:
+    folder = options.file.with_name(f".{options.file.name}.uploads")
+    with (
+        state.locked(folder, what="folder", holder="server", setting="--file"),
+        listening(options.host, options.port, RolloutError, "rollout server") as listener,
+    ):
         port = listener.getsockname()[1]
         token = _token(options.file)
         url = f"http://{in_url(options.address or _reached(options.host))}:{port}"
         rollout_file.write(options.file, RolloutFile(url=url, token=token))
-        app = make_app(Sampler(policy, sample, engine, console.line), token, _empty(options.file))
+        app = make_app(Sampler(policy, sample, engine, console.line), token, _empty(folder / "new"))
         console.line(f"rollout server: {policy.name} by {engine.value} at {url}  (Ctrl-C ends it)")
         console.line(f"{options.file} has its address and token: copy it to the machine that learns, and run there")
         name = options.file.name
@@ -69,9 +75,8 @@ def _token(file: Path) -> str:
     ).token
 
 
-def _empty(file: Path) -> Path:
-    """Returns a new folder beside the rollout file, without what a killed server left there."""
-    folder = file.with_name(f".{file.name}.uploads")
+def _empty(folder: Path) -> Path:
+    """Makes and returns the folder, without what a killed server left there."""
     with told_as(RolloutError, f"cannot use {folder}", "give another place with --file"):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()

@@ -7,6 +7,7 @@ import pytest
 
 from codezero.config import RolloutEngine, checkout
 from codezero.config.load import load_config
+from codezero.errors import StateError
 from codezero.llm.sample import sample_groups
 from codezero.rollouts import serve
 from codezero.rollouts.serve import ServeOptions
@@ -33,3 +34,19 @@ def test_the_command_for_the_machine_that_learns_names_the_file_whatever_it_is_c
     command, run, *settings = shlex.split(line)
     assert (command, run) == (checkout.COMMAND, "run")
     assert load_config(settings).rollout.servers == [name]
+
+
+def test_a_second_server_does_not_take_the_file_and_the_uploads_of_the_first(tmp_path, monkeypatch):
+    file, refused = tmp_path / "server.yaml", []
+
+    def meanwhile(*_):
+        of_the_first = file.read_text()
+        with pytest.raises(StateError, match=r"\.server\.yaml\.uploads is in use by the server .* another --file"):
+            said(file)
+        refused.append(file.read_text() == of_the_first)
+
+    monkeypatch.setattr(serve, "serve_app", meanwhile)
+    said(file)
+    assert refused == [True]
+    monkeypatch.setattr(serve, "serve_app", lambda *_: None)
+    said(file)
