@@ -13,8 +13,9 @@ import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from codezero.errors import LedgerError
 from codezero.ledger.leaderboard import LeaderboardRow
@@ -211,14 +212,7 @@ class Tally:
     def _count(self, found: Sequence[TallyChange], recent: int) -> None:
         (num_rows,) = self._db.execute("SELECT COUNT(*) FROM place").fetchone() if found else (0,)
         for change in found:
-            values = {
-                "peer_id": change.peer_id,
-                "recent": recent,
-                "total": change.total,
-                "rewards": change.rewards,
-                "wins": change.wins,
-                "round": change.round,
-            }
+            values = {**asdict(change), "recent": recent}
             updated = self._db.execute(
                 "UPDATE place SET total = COALESCE(:total, total), rewards = rewards + :rewards, wins = wins + :wins, "
                 "round = MAX(round, :round) WHERE peer_id = :peer_id AND recent = :recent",
@@ -248,12 +242,7 @@ class Tally:
         )
 
 
-def _place(row: Sequence[object]) -> LeaderboardRow:
+def _place(row: Sequence[Any]) -> LeaderboardRow:
     peer_id, reward, rewards, wins, number = row
-    return LeaderboardRow(
-        peer_id=str(peer_id),
-        reward=float(reward),  # type: ignore[arg-type]
-        rounds=int(rewards),  # type: ignore[call-overload]
-        wins=int(wins),  # type: ignore[call-overload]
-        last_round=None if number == -1 else int(number),  # type: ignore[call-overload]
-    )
+    last = None if number == -1 else number
+    return LeaderboardRow(peer_id=peer_id, reward=float(reward), rounds=rewards, wins=wins, last_round=last)
