@@ -32,6 +32,8 @@ TROUBLE, TROUBLE_SINCE, TROUBLE_SEEN, _TROUBLE_KIND = "trouble", "trouble since"
 """Keys of notes for readers of the outbox: why items do not reach the chain, and two Unix times, since when that is so
 and when it was last seen."""
 _OPEN = ", ".join("?" * len(OPEN))
+_SENT = ("hash", "raw", "nonce", "max_fee_wei", "tip_wei", "signed_at_s", "sent_at_s")
+"""The columns of the table `sent` after the item, which are the fields of a transaction."""
 _MAX_PEER_ID = 128
 """The most characters of a winner's peer id, which is text of other peers; real ones have 46 or 52."""
 
@@ -143,28 +145,15 @@ class Outbox:
     def sent(self, item: LedgerItem) -> list[Transaction]:
         """Returns the item's transactions, oldest first."""
         with self._reading():
-            rows = self._run(
-                "SELECT hash, raw, nonce, max_fee_wei, tip_wei, signed_at_s, sent_at_s FROM sent WHERE item = ? "
-                "ORDER BY rowid",
-                item.id,
-            ).fetchall()
-        names = ("hash", "raw", "nonce", "max_fee_wei", "tip_wei", "signed_at_s", "sent_at_s")
-        return [Transaction(**dict(zip(names, row, strict=True))) for row in rows]
+            query = f"SELECT {', '.join(_SENT)} FROM sent WHERE item = ? ORDER BY rowid"
+            rows = self._run(query, item.id).fetchall()
+        return [Transaction(**dict(zip(_SENT, row, strict=True))) for row in rows]
 
     def store(self, item: LedgerItem, transaction: Transaction) -> None:
         """Stores a transaction that is about to be sent. The same one may come again."""
         with self._change():
-            self._run(
-                "INSERT INTO sent VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-                item.id,
-                transaction.hash,
-                transaction.raw,
-                transaction.nonce,
-                transaction.max_fee_wei,
-                transaction.tip_wei,
-                transaction.signed_at_s,
-                transaction.sent_at_s,
-            )
+            values = [getattr(transaction, name) for name in _SENT]
+            self._run("INSERT INTO sent VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", item.id, *values)
             self._set(item, state=ItemState.SENT)
 
     def hand_over(self, item: LedgerItem, due_at_s: float) -> None:
