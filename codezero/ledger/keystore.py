@@ -113,11 +113,7 @@ def ask(prompt: str) -> str:
     """Returns what is typed at the terminal, which does not show it. Raises WalletError: nothing was typed."""
     try:
         return getpass.getpass(prompt)
-    except (
-        EOFError,
-        KeyboardInterrupt,
-        UnicodeDecodeError,
-    ) as error:  # Ctrl-C must not end with status 0
+    except (EOFError, KeyboardInterrupt, UnicodeDecodeError) as error:  # Ctrl-C must not end with status 0
         raise WalletError("nothing was typed: start again") from error
 
 

@@ -129,9 +129,9 @@ class LocalLedger:
             row = self._db.execute(query, (round_id.number, self._peer_id)).fetchone()
         except sqlite3.Error as error:
             raise LedgerError(f"cannot read round {round_id.number} in the ledger {self._path}: {error}") from error
-        return (
-            (row[0], tuple(json.loads(row[1]))) if row else (own_reward(groups), self._ballot.winners(round_id, groups))
-        )
+        if row is None:
+            return own_reward(groups), self._ballot.winners(round_id, groups)
+        return row[0], tuple(json.loads(row[1]))
 
     def store(self, round_id: RoundId, reward: float, winners: Sequence[str]) -> None:
         """Stores a round's reward and vote unless it has them. Raises LedgerError: the file cannot be written."""
