@@ -43,12 +43,11 @@ class Submissions(Delivery):
         for item in sorted(self._due(), key=lambda item: (item.kind is not Kind.REGISTRATION, item.due_at_s)):
             if item.kind is not Kind.REGISTRATION and view.owner != self._writer.address:
                 continue
-            if item.kind is not Kind.REGISTRATION and item.round_id.number > view.round_id.number:
-                at, round_ = view.round_id.number, item.round_id.number
-                why = f"held: the chain is at round {at}, before the item's round {round_}"
-                self._hold_or_end(item, item.state, why)
-                continue
-            busy |= self._try(item)
+            at, its = view.round_id.number, item.round_id.number
+            if at < its:
+                self._hold_or_end(item, item.state, f"held: the chain is at round {at}, before the item's round {its}")
+            else:
+                busy |= self._try(item)
         return busy
 
     def _look(self, item: LedgerItem, hashes: Sequence[str]) -> Standing:
