@@ -79,14 +79,15 @@ def overview(node: Run | None) -> dict[str, object]:
     if node.solves:
         reports = node.reports()
         rewards = [report.reward_mean for report in reports]
+        k = (status.group_size if status is not None else 0) or "k"
         content |= {
             "last": reports[-1] if reports else None,
             "num_done": len(reports),
             "obstacles": words.obstacles(reports, current),
             "sparks": [
                 *_probe_spark(node.learning()),
-                ("reward", rewards[-1] if rewards else None, _spark(rewards, "reward")),
-                *_pass_spark(node, [report.pass_at_k for report in reports]),
+                _spark("reward", rewards),
+                _spark(f"pass@{k}", [report.pass_at_k for report in reports]),
             ],
         }
         return content
@@ -99,8 +100,8 @@ def overview(node: Run | None) -> dict[str, object]:
             "obstacles": words.verifier_obstacles(cases),
             "sparks": [
                 *_probe_spark(node.learning()),
-                ("reward", earned[-1] if earned else None, _spark(earned, "reward")),
-                ("valid", valid[-1] if valid else None, _spark(valid, "share valid")),
+                _spark("reward", earned),
+                _spark("valid", valid, "share valid"),
             ],
         }
     batches = node.batches()
@@ -109,7 +110,7 @@ def overview(node: Run | None) -> dict[str, object]:
         "last": batches[-1] if batches else None,
         "num_done": len(batches),
         "obstacles": words.proposer_obstacles(batches),
-        "sparks": [("level", levels[-1] if levels else None, _spark(levels, "level"))],
+        "sparks": [_spark("level", levels)],
         "level": level_name(batches[-1].level) if batches else "",
         "writer_text": writer_text,
     }
@@ -189,16 +190,12 @@ def leaderboard(source: WatchedFolders, board: Board | None) -> Leaderboard:
     return read_swarm_board([node.folder for node in source.nodes().values() if node.solves], limit_s=0, most=MOST)
 
 
-def _spark(values: Sequence[float | None], name: str) -> Markup:
-    return Markup(sparkline(values[-SPARK:], f"{name} of the last {min(SPARK, len(values))}"))
+def _spark(name: str, values: Sequence[float | None], label: str = "") -> tuple[str, float | None, Markup]:
+    """Returns a name, the newest value and a small curve of the values, which `label` names in its description."""
+    curve = sparkline(values[-SPARK:], f"{label or name} of the last {min(SPARK, len(values))}")
+    return name, values[-1] if values else None, Markup(curve)
 
 
 def _probe_spark(found: Learning | None) -> list[tuple[str, float | None, Markup]]:
     values = [100 * one.sampled for one in found.passes] if found is not None else []
-    return [("held-out problems solved, %", values[-1], _spark(values, "share solved"))] if values else []
-
-
-def _pass_spark(node: Run, values: Sequence[float | None]) -> list[tuple[str, float | None, Markup]]:
-    status = node.status()
-    name = f"pass@{status.group_size}" if status is not None and status.group_size else "pass@k"
-    return [(name, values[-1] if values else None, _spark(values, name))]
+    return [_spark("held-out problems solved, %", values, "share solved")] if values else []
