@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Sequence
 
 from rich.text import Text
@@ -16,7 +15,7 @@ from codezero.runtime.amounts import brief, counted, gib
 from codezero.views.accounts import account_rows
 from codezero.views.terminal import header
 from codezero.views.terminal.snapshot import Snapshot
-from codezero.views.terminal.text import BAD, BOLD, DIM, GOOD, LABEL, bar, counts, flow, row, safe, sparkline
+from codezero.views.terminal.text import BAD, BOLD, DIM, GOOD, LABEL, bar, counts, flow, paragraph, row, safe, sparkline
 
 _VALUE, _NOTE = 7, 22
 """Cells of a value, and of the note behind its sparkline."""
@@ -31,8 +30,8 @@ def solver_page(snapshot: Snapshot, width: int) -> list[Text]:
 
 
 def _numbers(snapshot: Snapshot, width: int) -> list[Text]:
-    reports, last = snapshot.reports, snapshot.reports[-1]
-    k = (snapshot.status.group_size if snapshot.status is not None else 0) or "k"
+    status, reports, last = snapshot.status, snapshot.reports, snapshot.reports[-1]
+    k = (status.group_size if status is not None else 0) or "k"
     better, took = "higher is better", f"round {brief(sum(last.seconds.values()))}"
     rewards = [report.reward_mean for report in reports]
     return [
@@ -43,7 +42,7 @@ def _numbers(snapshot: Snapshot, width: int) -> list[Text]:
         row("Learned", *_learned(last)),
         Text(""),
         *flow("Swarm", _swarm(last), width),
-        *_peer_tasks(snapshot, width),
+        *paragraph("Peer tasks", safe(status.peer_tasks) if status is not None else "", width),
         *_proposals(reports),
         *_services(last),
         Text(""),
@@ -55,9 +54,7 @@ def learns(snapshot: Snapshot, width: int) -> list[Text]:
     """Returns lines with the result of a solver's probes."""
     if snapshot.learning is None:
         return []
-    lines = textwrap.wrap(snapshot.learning.text, max(width - LABEL, 10))
-    style = _STYLES.get(snapshot.learning.direction, "")
-    return [row("" if number else "Learns", (line, style)) for number, line in enumerate(lines)]
+    return paragraph("Learns", snapshot.learning.text, width, _STYLES.get(snapshot.learning.direction, ""))
 
 
 def curve(label: str, values: Sequence[float | None], show: Callable[[float], str], note: str, width: int) -> Text:
@@ -95,13 +92,6 @@ def _swarm(last: RoundReport) -> list[str]:
         f"dropped {counts(dict(last.dropped)) or 0}",
         *([f"unverified {unverified}"] if (unverified := last.fresh_tests.get("unverified")) else []),
     ]
-
-
-def _peer_tasks(snapshot: Snapshot, width: int) -> list[Text]:
-    """Returns which tasks of peers the node trains on."""
-    told = safe(snapshot.status.peer_tasks) if snapshot.status is not None else ""
-    lines = textwrap.wrap(told, max(width - LABEL, 10))
-    return [row("" if number else "Peer tasks", line) for number, line in enumerate(lines)]
 
 
 def _proposals(reports: Sequence[RoundReport]) -> list[Text]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 import unicodedata
 from collections.abc import Sequence
 
@@ -97,3 +98,9 @@ def flow(label: str, entries: Sequence[str], width: int) -> list[Text]:
         else:
             lines.append(entry)
     return [row(label if not number else "", line) for number, line in enumerate(lines)]
+
+
+def paragraph(label: str, text: str, width: int, style: str = "") -> list[Text]:
+    """Returns a text in as many lines as it needs, with the label on the first."""
+    lines = textwrap.wrap(text, max(width - LABEL, 10))
+    return [row(label if not number else "", (line, style)) for number, line in enumerate(lines)]
