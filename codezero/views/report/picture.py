@@ -37,10 +37,9 @@ def png(runs: Sequence[RunFacts]) -> bytes:
             "a picture needs two small packages more: install the extra report (docs/launch-script.md)"
         ) from error
     fonts = _fonts()
-    drawing = svg(runs)
     data = bytes(
         resvg_py.svg_to_bytes(
-            svg_string=drawing,
+            svg_string=svg(runs),
             zoom=SCALE,
             background="#ffffff",
             skip_system_fonts=True,
