@@ -80,11 +80,7 @@ def find(path: Path) -> ChainFolder:
         raise ChainError(f"there is no chain in {path}: start one with {starts}")
     content = _read(file)
     try:
-        return ChainFolder(
-            path=path,
-            chain_id=int(content["chain_id"]),
-            rpc_url=str(content["rpc_url"]),
-        )
+        return ChainFolder(path=path, chain_id=int(content["chain_id"]), rpc_url=str(content["rpc_url"]))
     except (KeyError, TypeError, ValueError) as error:
         raise _damaged(file) from error
 
