@@ -89,7 +89,7 @@ def _swarm(last: RoundReport) -> list[str]:
         f"local {last.num_local_groups}{proposed}",
         *([f"replayed {last.num_replayed_groups}"] if last.num_replayed_groups else []),
         f"external {external(last)}",
-        f"dropped {counts(dict(last.dropped)) or 0}",
+        f"dropped {counts(last.dropped) or 0}",
         *([f"unverified {unverified}"] if (unverified := last.fresh_tests.get("unverified")) else []),
     ]
 
@@ -166,7 +166,7 @@ def _batch_numbers(snapshot: Snapshot, width: int) -> list[Text]:
         ),
     ]
     if last.rejected:
-        lines += flow("", [f"rejected {counts(dict(last.rejected))}"], width)
+        lines += flow("", [f"rejected {counts(last.rejected)}"], width)
     if last.writer is not None:
         lines += flow("Cases", writer_text(last.writer).split("; "), width)
     signal = "" if last.signal_share is None else f", {last.signal_share:.0%} with right and wrong attempts"
@@ -177,7 +177,7 @@ def _batch_numbers(snapshot: Snapshot, width: int) -> list[Text]:
         lines.append(row("Learned", learned))
     lines.append(row("Swarm", safe(last.network) if last.network else "alone: nobody answers"))
     if last.dropped:
-        lines.append(row("", (f"dropped {counts(dict(last.dropped))}", BAD)))
+        lines.append(row("", (f"dropped {counts(last.dropped)}", BAD)))
     lines.append(row("Speed", f"batch {last.batch} took {brief(sum(last.seconds.values()))}"))
     return lines
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len, chop_cells
 from rich.text import Text
@@ -84,7 +84,7 @@ def bar(share: float, width: int) -> str:
     return "━" * full + "─" * (width - full)
 
 
-def counts(values: dict[str, int]) -> str:
+def counts(values: Mapping[str, int]) -> str:
     """Returns counts as text, such as "2 stale, 1 banned"."""
     return ", ".join(f"{count} {safe(reason)}" for reason, count in values.items())
 

@@ -43,7 +43,7 @@ def _numbers(snapshot: Snapshot, width: int) -> list[Text]:
     if last.solver is not None:
         lines += _solver(last.solver, [one.solver.right for one in cases if one.solver is not None], width)
     if last.dropped:
-        lines.append(row("", (f"dropped {counts(dict(last.dropped))}", BAD)))
+        lines.append(row("", (f"dropped {counts(last.dropped)}", BAD)))
     lines.append(row("Speed", f"batch {last.batch} took {brief(sum(last.seconds.values()))}"))
     return lines
 
