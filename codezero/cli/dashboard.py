@@ -36,12 +36,12 @@ def _dashboard(options: argparse.Namespace) -> None:
     from codezero.views.web.serve import serve
     from codezero.views.web.source import WatchedFolders
 
-    folders = options.folders or [Path(name) for name in FOLDERS]
-    for folder in folders:
-        if options.folders and not folder.is_dir():
+    for folder in options.folders:
+        if not folder.is_dir():
             raise CommandError(
                 f"there is no folder {folder}: give the state folder of a node (state_dir, default state), or the "
                 "folder of a swarm such as swarms/home"
             )
+    folders = options.folders or [Path(name) for name in FOLDERS]
     board = None if options.ledger is None else lambda: read_shared(options.ledger, most=MOST)
     serve(WatchedFolders(folders), board, options.host, options.port, Console().line)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from codezero.cli.options import Commands, add_command, add_folders, duration, path, runs_in
 from codezero.errors import ConfigError, StateError
-from codezero.runtime.amounts import counted
+from codezero.runtime.amounts import counted, span
 from codezero.runtime.console import Console, json_line
 
 if TYPE_CHECKING:
@@ -88,8 +88,6 @@ def lines(board: Leaderboard, now_s: float) -> Iterator[str]:
 
 
 def _as_of(board: Leaderboard, now_s: float) -> str:
-    from codezero.runtime.amounts import span
-
     if board.kind != "chain":
         return ""
     if not board.is_whole:

@@ -48,11 +48,10 @@ def _score(options: argparse.Namespace) -> int:
     console = Console()
     make_evaluator = partial(evaluator_alone, config, console)
     try:
-        found = score_file(options.input, options.out, options.settings, make_evaluator, console)
+        num_scored, num_failed = score_file(options.input, options.out, options.settings, make_evaluator, console)
     except KeyboardInterrupt:
         print(f"stopped: lines scored so far are in {options.out}; the same command continues", file=sys.stderr)
         return INTERRUPTED
-    num_scored, num_failed = found
     scored, failed = counted(num_scored, "solution"), counted(num_failed, "line")
     print(f"{scored} scored, {failed} without a reward; see {options.out}", file=sys.stderr)
     return 1 if num_failed else 0
