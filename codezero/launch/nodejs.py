@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,7 +76,5 @@ def _is_new_enough(node: str) -> bool:
 def _install() -> None:
     """Installs the wheel with pip. A failure raises nothing: `find` then says what to do."""
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary=:all:"]
-    try:
+    with suppress(OSError, subprocess.SubprocessError):
         subprocess.run([*command, WHEEL], timeout=_INSTALL_TIMEOUT_S, stdin=subprocess.DEVNULL, check=False)
-    except (OSError, subprocess.SubprocessError):
-        return

@@ -130,6 +130,5 @@ def external(report: RoundReport) -> str:
     peers = list(report.external_groups)
     if not peers:
         return taken
-    return f"{taken} from " + (
-        " and ".join(map(animal_name, peers)) if len(peers) <= MAX_NAMED else f"{len(peers)} peers"
-    )
+    named = " and ".join(map(animal_name, peers)) if len(peers) <= MAX_NAMED else f"{len(peers)} peers"
+    return f"{taken} from {named}"
