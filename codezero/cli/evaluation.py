@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codezero.cli.options import INTERRUPTED, Commands, add_command, number, path
+from codezero.cli.options import INTERRUPTED, Commands, add_command, heavy_imports, number, path
 from codezero.errors import ConfigError, StateError, told_as
 from codezero.runtime.console import printable
 from codezero.runtime.logs import quiet_libraries
@@ -213,9 +213,8 @@ def _solve(
 ) -> None:
     from codezero.config import Device, Dtype
     from codezero.runtime import state
-    from codezero.runtime.memory import imports_that_stay
 
-    with imports_that_stay():
+    with heavy_imports():
         from codezero.harness import bench, policy
         from codezero.harness.best import rank_solutions
         from codezero.llm.sample import sample_groups
