@@ -12,7 +12,7 @@ from codezero.observe.report_file import ReportFile
 from codezero.observe.status import StatusFile
 from codezero.proposals import BatchReport, WriterReport, level_name
 from codezero.reports import CasesReport, RoundReport
-from codezero.runtime.amounts import brief
+from codezero.runtime.amounts import brief, tallied
 from codezero.runtime.console import Console
 
 R = TypeVar("R", RoundReport, BatchReport, CasesReport)
@@ -92,7 +92,7 @@ def batch_line(report: BatchReport) -> str:
         f"valid {report.num_valid} of {report.num_written}",
     ]
     if report.rejected:
-        parts.append("rejected " + ", ".join(f"{count} {reason}" for reason, count in report.rejected.items()))
+        parts.append(f"rejected {tallied(report.rejected)}")
     if report.writer is not None:
         parts.append(f"cases {writer_text(report.writer)}")
     judged = f"judged {report.num_judged}"
@@ -106,7 +106,7 @@ def batch_line(report: BatchReport) -> str:
     elif report.loss is not None:
         parts.append(f"reward {report.reward_mean:+.2f} loss {report.loss:.4f}")
     if report.dropped:
-        parts.append("dropped " + ", ".join(f"{count} {reason}" for reason, count in report.dropped.items()))
+        parts.append(f"dropped {tallied(report.dropped)}")
     if report.network:
         parts.append(report.network)
     parts.append(time_spent(report.seconds))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from codezero.observe.batches import BatchKind, time_spent
 from codezero.reports import CasesReport, SolverReport
-from codezero.runtime.amounts import counted
+from codezero.runtime.amounts import counted, tallied
 
 
 def cases_line(report: CasesReport) -> str:
@@ -26,7 +26,7 @@ def cases_line(report: CasesReport) -> str:
     if report.solver is not None:
         parts.append(_solver(report.solver))
     if report.dropped:
-        parts.append("dropped " + ", ".join(f"{count} {reason}" for reason, count in report.dropped.items()))
+        parts.append(f"dropped {tallied(report.dropped)}")
     parts.append(time_spent(report.seconds))
     return " | ".join(parts)
 

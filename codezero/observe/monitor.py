@@ -13,6 +13,7 @@ from codezero.observe.batches import BatchKind, BatchMonitor, time_spent
 from codezero.observe.groups_file import GroupsFile
 from codezero.observe.status import StatusFile
 from codezero.reports import RoundReport
+from codezero.runtime.amounts import tallied
 from codezero.runtime.console import Console
 from codezero.types import RoundId, ScoredGroup
 
@@ -109,7 +110,7 @@ def round_line(report: RoundReport, num_generations: int) -> str:
     if report.market and report.market != report.judge:
         parts.append(f"market: {report.market}")
     if report.dropped:
-        parts.append("dropped " + ", ".join(f"{count} {reason}" for reason, count in report.dropped.items()))
+        parts.append(f"dropped {tallied(report.dropped)}")
     if unverified := report.fresh_tests.get("unverified"):
         parts.append(f"unverified {unverified}")
     parts.append(f"{report.num_tokens} tok {report.tokens_per_s:.0f}/s")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 
 GIB = 1 << 30
@@ -39,6 +39,11 @@ def span(value: float) -> str:
 def counted(count: float, noun: str) -> str:
     """Returns a number with its noun, such as 1 round or 3 rounds."""
     return f"{count} {noun}{'s' * (count != 1)}"
+
+
+def tallied(counts: Mapping[str, int]) -> str:
+    """Returns counts with their names, such as 2 stale, 1 banned."""
+    return ", ".join(f"{count} {name}" for name, count in counts.items())
 
 
 def gib(size: float) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from codezero.observe.status import PROBING, SAVING, SILENT_S, STARTING, STOPPED, WAITING, Status
 from codezero.proposals import BatchReport
 from codezero.reports import CasesReport, RoundReport
-from codezero.runtime.amounts import gib, span
+from codezero.runtime.amounts import gib, span, tallied
 from codezero.runtime.kernel import IS_LINUX
 
 RECENT = 20
@@ -161,7 +161,7 @@ def _reported_by_node(recent: Sequence[RoundReport], status: Status | None) -> l
     last = recent[-1]
     alone = ""
     if last.network and len(recent) >= FEW and not any(report.num_external_groups for report in recent):
-        dropped = ", ".join(f"{count} {reason}" for reason, count in last.dropped.items()) or "nothing"
+        dropped = tallied(last.dropped) or "nothing"
         alone = f"none of the last {len(recent)} rounds learnt from another node: {last.network}; dropped: {dropped}"
     told = (
         ("ledger", last.ledger, "rewards wait on this machine and are handed in later; nothing is lost", ""),
