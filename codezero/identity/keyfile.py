@@ -15,6 +15,7 @@ from codezero.config import checkout
 from codezero.errors import IdentityError, told_as
 from codezero.identity.key import Identity
 from codezero.identity.names import animal_name
+from codezero.runtime.files import try_lock
 
 DEFAULT_PATH = "swarm.pem"
 
@@ -97,11 +98,7 @@ def _locked(file: FileIO, path: Path, kind: int) -> bool:
     disk has no locks."""
     do = "put the key on a disk of this machine, and name it with swarm.identity_path=..."
     with told_as(IdentityError, f"cannot lock {path}", do):
-        try:
-            fcntl.flock(file, kind | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-    return True
+        return try_lock(file, kind)
 
 
 def _lock_of(path: Path) -> Path:

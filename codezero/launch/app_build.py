@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from codezero.launch import nodejs
 from codezero.launch.nodejs import NodeJs
 from codezero.runtime import keeper
 from codezero.runtime.console import Console
+from codezero.runtime.files import try_lock
 
 BUILD_S = 1800.0
 """Seconds that npm may take to install or to build."""
@@ -112,7 +112,7 @@ class AppBuild:
             lock = (folder / _LOCK).open("a")
         is_told = False
         with lock:
-            while not _locked(lock):
+            while not try_lock(lock):
                 if not is_told:
                     self._console.line("sign-in: another launcher builds the app; this one waits for it")
                 is_told = True
@@ -153,15 +153,6 @@ class AppBuild:
             stderr=log,
             start_new_session=True,  # Ctrl-C is for this process
         )
-
-
-def _locked(lock: IO[str]) -> bool:
-    """Locks a file, until it is closed. Returns False if another program has locked it."""
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def end(process: subprocess.Popen[bytes]) -> None:

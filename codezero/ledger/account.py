@@ -7,7 +7,6 @@ same nonce; then the transaction is signed again. Without the lock that would ha
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import logging
 import os
 import random
@@ -24,6 +23,7 @@ from codezero.ledger.faults import AlreadyKnown, FeesTooHigh, InsufficientFunds,
 from codezero.ledger.jsonrpc import Answer, RpcRefusal
 from codezero.ledger.rpc import LATEST, PENDING, Rpc, call_request
 from codezero.ledger.transactions import Journal, Transaction
+from codezero.runtime.files import try_lock
 
 NONCE_TRIES = 12
 """The number of times a call is signed, if others take its nonce."""
@@ -187,20 +187,15 @@ class Account:
 
 def _lock(descriptor: int, deadline: float) -> None:
     """Waits for the lock until the deadline: a process that ends releases it, but one that hangs does not."""
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                logger.warning(
-                    "another process holds the account for more than %g s: continuing. If it happens again, a node of "
-                    "this account hangs: stop that one",
-                    LOCK_WAIT_S,
-                )
-                return
-            time.sleep(random.uniform(0.01, 0.03))
-        else:
+    while not try_lock(descriptor):
+        if time.monotonic() > deadline:
+            logger.warning(
+                "another process holds the account for more than %g s: continuing. If it happens again, a node of "
+                "this account hangs: stop that one",
+                LOCK_WAIT_S,
+            )
             return
+        time.sleep(random.uniform(0.01, 0.03))
 
 
 def ether(wei: int) -> str:

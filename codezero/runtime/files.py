@@ -1,15 +1,16 @@
 """Writes files: in one step, so that a reader finds all of the old content or all of the new, also after a kill; by
-whole lines; and with safetensors' errors as the system's own. Reads those whose loss is no error."""
+whole lines; and with safetensors' errors as the system's own. Reads those whose loss is no error, and locks them."""
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import IO, Any, TypeVar
 
 T = TypeVar("T")
 
@@ -62,6 +63,16 @@ def append(path: Path, lines: bytes, *, sync: bool = False) -> None:
         with suppress(OSError):  # else a torn line would stay
             os.truncate(path, size)
         raise
+
+
+def try_lock(file: int | IO[Any], kind: int = fcntl.LOCK_EX) -> bool:
+    """Locks an open file until it is closed. Returns False if another process has locked it. Raises OSError: its disk
+    has no locks."""
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def encodable(text: str) -> str:

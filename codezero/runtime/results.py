@@ -3,7 +3,6 @@ continue."""
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Collection, Mapping, Sequence
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from codezero.errors import StateError, told_as
+from codezero.runtime.files import try_lock
 
 
 class Results:
@@ -37,7 +37,8 @@ class Results:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file: IO[bytes] = path.open("a+b")
             try:
-                self._lock()
+                if not try_lock(self._file):
+                    raise StateError(f"{path} is in use by another codezero: give another --out")
                 self._check(dict(settings))
                 self.rows = self._read(lines_a_group)
             except BaseException:
@@ -63,12 +64,6 @@ class Results:
             self._file.flush()
             os.fsync(self._file.fileno())
         self.rows.extend(rows)
-
-    def _lock(self) -> None:
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise StateError(f"{self._path} is in use by another codezero: give another --out") from error
 
     def _check(self, settings: dict[str, Any]) -> None:
         path = self._made_with

@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 
 from codezero.errors import StateError, told_as
-from codezero.runtime.files import replace_file
+from codezero.runtime.files import replace_file, try_lock
 
 _SETTINGS = "settings.json"
 _STARTED = "started_with.json"
@@ -43,15 +43,13 @@ def locked(folder: Path, *, what: str, holder: str, setting: str) -> Iterator[in
         file = (folder / f"{holder}.lock").open("a+b", buffering=0)  # closing would try what has failed again
     with file:
         with told_as(StateError, says, do):
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
+            if not try_lock(file):
                 file.seek(0)
                 noted = file.read().decode(errors="replace").strip()
                 raise StateError(
                     f"{what} {folder} is in use by the {holder} with process id {noted or 'unknown'}: stop "
                     f"that {holder}, or give this one another {setting}"
-                ) from error
+                )
             file.truncate(0)
             file.write(str(os.getpid()).encode())
         yield file.fileno()
@@ -72,9 +70,7 @@ def holder(folder: Path, name: str = "node") -> int | None:
             is_of_another = os.fstatvfs(file.fileno()).f_flag & os.ST_RDONLY
             if not is_of_another and not psutil.pid_exists(int(text)):
                 return None
-            try:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
+            if not try_lock(file, fcntl.LOCK_SH):
                 return int(text)
     except FileNotFoundError:
         return None
