@@ -14,7 +14,8 @@ from codezero.ledger.board import read_swarm_board
 from codezero.ledger.leaderboard import Leaderboard
 from codezero.observe.batches import writer_text
 from codezero.observe.probes import Learning
-from codezero.proposals import level_name
+from codezero.proposals import BatchReport, level_name
+from codezero.reports import CasesReport, RoundReport
 from codezero.views import words
 from codezero.views.charts.figure import sparkline
 from codezero.views.charts.runs import charts_of
@@ -67,52 +68,40 @@ def node_rows(source: WatchedFolders) -> list[dict[str, object]]:
 def overview(node: Run | None) -> dict[str, object]:
     if node is None:
         return {}
-    status, pid = node.status(), node.pid()
+    status, pid, learning = node.status(), node.pid(), node.learning()
     current = status if status is not None and status.pid == pid else None  # not an earlier process's
-    content: dict[str, object] = {
+    done: Sequence[RoundReport | BatchReport | CasesReport]
+    more: dict[str, object] = {}
+    if node.solves:
+        done = reports = node.reports()
+        obstacles = words.obstacles(reports, current)
+        k = (status.group_size if status is not None else 0) or "k"
+        sparks = [
+            _spark("reward", [report.reward_mean for report in reports]),
+            _spark(f"pass@{k}", [report.pass_at_k for report in reports]),
+        ]
+    elif node.role == VERIFIER:
+        done = cases = node.cases()
+        obstacles = words.verifier_obstacles(cases)
+        sparks = [
+            _spark("reward", [one.reward_mean for one in cases]),
+            _spark("valid", [one.valid for one in cases], "share valid"),
+        ]
+    else:
+        done = batches = node.batches()
+        obstacles = words.proposer_obstacles(batches)
+        sparks = [_spark("level", [float(batch.level) for batch in batches])]
+        more = {"level": level_name(batches[-1].level) if batches else "", "writer_text": writer_text}
+    return {
         "status": status,
         "current": current,
         "presence": words.presence(status, pid, time.time()),
-        "last": None,
-        "learning": node.learning(),
-    }
-    if node.solves:
-        reports = node.reports()
-        rewards = [report.reward_mean for report in reports]
-        k = (status.group_size if status is not None else 0) or "k"
-        content |= {
-            "last": reports[-1] if reports else None,
-            "num_done": len(reports),
-            "obstacles": words.obstacles(reports, current),
-            "sparks": [
-                *_probe_spark(node.learning()),
-                _spark("reward", rewards),
-                _spark(f"pass@{k}", [report.pass_at_k for report in reports]),
-            ],
-        }
-        return content
-    if node.role == VERIFIER:
-        cases = node.cases()
-        earned, valid = [one.reward_mean for one in cases], [one.valid for one in cases]
-        return content | {
-            "last": cases[-1] if cases else None,
-            "num_done": len(cases),
-            "obstacles": words.verifier_obstacles(cases),
-            "sparks": [
-                *_probe_spark(node.learning()),
-                _spark("reward", earned),
-                _spark("valid", valid, "share valid"),
-            ],
-        }
-    batches = node.batches()
-    levels = [float(batch.level) for batch in batches]
-    return content | {
-        "last": batches[-1] if batches else None,
-        "num_done": len(batches),
-        "obstacles": words.proposer_obstacles(batches),
-        "sparks": [_spark("level", levels)],
-        "level": level_name(batches[-1].level) if batches else "",
-        "writer_text": writer_text,
+        "learning": learning,
+        "last": done[-1] if done else None,
+        "num_done": len(done),
+        "obstacles": obstacles,
+        "sparks": [*_probe_spark(learning), *sparks],
+        **more,
     }
 
 
