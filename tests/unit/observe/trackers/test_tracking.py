@@ -3,6 +3,7 @@
 import json
 import logging
 from functools import partial
+from urllib.error import URLError
 
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -92,7 +93,10 @@ def test_a_proposer_feeds_all_trackers_and_goes_on_in_them_after_a_restart(tmp_p
     port, seen = free_port(), []
 
     def batch():
-        return scrape(f"http://127.0.0.1:{port}/metrics")[0].get(("codezero_proposer_batch",))
+        try:
+            return scrape(f"http://127.0.0.1:{port}/metrics")[0].get(("codezero_proposer_batch",))
+        except URLError:  # the tracker's thread has not opened its port yet
+            return None
 
     def look(handler, count):
         if count in (2, 3):  # the second batch: a thread of its own tells the numbers of the batch before
