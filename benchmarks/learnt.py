@@ -160,8 +160,8 @@ def told(before: float, after: float, change: Estimate) -> str:
 
 
 def unlike_training(results: Mapping[str, Result], alike: Collection[str]) -> str:
-    """What the runs of one setting have gained together on problems that are not among those like one in training;
-    empty without these runs."""
+    """Returns in words the mean gain of the runs with the defaults on the problems not in `alike`, those like one in
+    training; empty unless all these runs are there."""
     if not (found := together(results)):
         return ""
     start, *runs = (rates(one.counts[SAMPLED_PIECE]) for one in found)

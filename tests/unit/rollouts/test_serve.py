@@ -22,7 +22,7 @@ def ends_at_once(monkeypatch):
 
 
 def said(file):
-    """What a server prints that writes this file."""
+    """Returns the text that a server with this file prints."""
     shown, options = io.StringIO(), ServeOptions(host="127.0.0.1", port=0, address=None, file=file)
     serve.serve(loaded(), sample_groups, RolloutEngine.transformers, options, Console(shown))
     return shown.getvalue()
