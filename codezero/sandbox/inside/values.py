@@ -2,13 +2,15 @@
 JSON.
 
 An instance of a subclass of a built-in type arrives as that type, so that none of the solution's methods runs where the
-tests are. Any other object stays where it is, and is sent as a number that stands for it.
+tests are; a named tuple arrives as one with the same fields. Any other object stays where it is, and is sent as a
+number that stands for it.
 """
 
 from __future__ import annotations
 
 import builtins
 import collections
+import functools
 import importlib
 import itertools
 import sys
@@ -69,6 +71,9 @@ def encode(value: Any, refer: Callable[[Any], int]) -> Any:
             return [tag, str(value)]
     if "datetime" in sys.modules and isinstance(value, sys.modules["datetime"].timedelta):
         return ["u", value.days, value.seconds, value.microseconds]
+    fields = getattr(type(value), "_fields", None)
+    if isinstance(value, tuple) and isinstance(fields, tuple):
+        return ["N", type(value).__name__, list(fields), [encode(item, refer) for item in tuple.__iter__(value)]]
     for kind, tag in _COLLECTIONS:
         if isinstance(value, kind):
             return [tag, [encode(item, refer) for item in kind.__iter__(value)]]
@@ -99,6 +104,12 @@ def decode(coded: Any, resolve: Callable[[int], Any]) -> Any:
 
 def _items(coded: Any, resolve: Callable[[int], Any]) -> list[Any]:
     return [decode(item, resolve) for item in coded]
+
+
+@functools.cache
+def _named_tuple(name: str, fields: tuple[str, ...]) -> Any:
+    """Returns the class of a named tuple, which has its fields and none of the methods of the solution's class."""
+    return collections.namedtuple(name, fields, rename=True)
 
 
 def _pairs(coded: Any, resolve: Callable[[int], Any]) -> dict[Any, Any]:
@@ -133,6 +144,7 @@ _DECODERS: dict[str, Callable[..., Any]] = {
     "u": lambda _, *parts: importlib.import_module("datetime").timedelta(*parts),
     "l": lambda resolve, items: _items(items, resolve),
     "t": lambda resolve, items: tuple(_items(items, resolve)),
+    "N": lambda resolve, name, fields, items: _named_tuple(name, tuple(fields))._make(_items(items, resolve)),
     "s": lambda resolve, items: set(_items(items, resolve)),
     "h": lambda resolve, items: frozenset(_items(items, resolve)),
     "k": lambda resolve, items: collections.deque(_items(items, resolve)),

@@ -44,6 +44,8 @@ FORGERIES = {
     "number equal to everything": "class L(int):\n    def __eq__(self, o): return True\ndef f(x): return L()",
     "class in place of the function": "class f:\n    def __init__(self, x): pass\n    def __eq__(self, o): return True",
     "lying __class__": "class L:\n    __class__ = int\n    def __eq__(self, o): return True\ndef f(x): return L()",
+    "named tuple equal to everything": "from collections import namedtuple\nclass L(namedtuple('L', 'real')):\n"
+    "    def __eq__(self, o): return True\ndef f(x): return L(2)",
     "patched builtins": "import builtins\nbuiltins.AssertionError = None\nbuiltins.compile = lambda *a, **k: 'pass'\n"
     "builtins.exec = lambda *a: None\nbuiltins.isinstance = lambda *a: True\ndef f(x): return 0",
     "patched modules": 'import json, os\njson.dumps = lambda *a: \'{"case": 0, "failed": null}\'\ndef f(x): return 0',

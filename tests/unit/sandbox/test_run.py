@@ -90,6 +90,10 @@ def test_setup_comes_before_the_cases_and_state_lasts_from_case_to_case():
             "assert P().__dict__ == {'x': 1}\nassert vars(P()) == {'x': 1}",
         ),
         ("def f(node): return node.value", "class Node:\n    value = 3\nassert f(Node()) == 3"),
+        (
+            "from collections import namedtuple\nP = namedtuple('P', 'x y')\ndef f(p): return P(p.y, p.x)",
+            "assert f(P(1, 2)).x == 2 and f(P(1, 2)) == (2, 1) and f(P(1, 2)) == P(2, 1)",
+        ),
     ],
     ids=[
         *(
@@ -106,6 +110,7 @@ def test_setup_comes_before_the_cases_and_state_lasts_from_case_to_case():
             "constant",
         ),
         *("large number", "takes a function", "date", "attributes of an object", "takes a test's object"),
+        "named tuple",
     ],
 )
 def test_what_tests_do_works_across_processes(code, tests):

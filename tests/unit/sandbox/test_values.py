@@ -46,6 +46,22 @@ def test_an_ordered_dictionary_and_its_views_keep_its_order():
     assert list(there_and_back(moved.items())) == [(3, 4), (1, 2)]
 
 
+def test_a_named_tuple_keeps_its_fields_and_loses_what_its_class_overrides():
+    class Liar(collections.namedtuple("Point", "x y")):
+        x = 7
+
+        def __eq__(self, other):
+            return True
+
+    found = there_and_back([Liar(1, 2), Liar(3, 4)])
+    assert [(type(point).__name__, point.x, point.y) for point in found] == [("Liar", 1, 2), ("Liar", 3, 4)]
+    assert found[0] == (1, 2)
+    assert found[0] != (3, 4)
+    assert type(found[0]) is type(found[1])
+    renamed = collections.namedtuple("Renamed", "a def", rename=True)(1, 2)
+    assert there_and_back(renamed)._asdict() == {"a": 1, "_1": 2}
+
+
 def test_not_a_number_and_the_sign_of_zero_survive():
     assert str(there_and_back([float("nan"), -0.0])) == "[nan, -0.0]"
 
@@ -96,6 +112,7 @@ def test_anything_else_goes_by_number():
         *(5, 1.5, {}, [], ["?"], ["i"], ["i", 5], ["i", "zz"], ["f", "x"], ["l", 5], ["d", [[1]]], ["s", [["l", []]]]),
         *(["d", [[["l", []], 1]]], ["r"], ["r", "0x0", "0x1", "0x0"], ["m", "x"], ["q", "1/0"], [["l"]]),
         *(["b", "0"], ["z", "0x0"], ["wi", [1]], ["@"], ["g", "exec"], ["g", "Stack"]),
+        *(["N", "P", ["x"], []], ["N", "P", [["l"]], [1]], ["N", "P(__import__)", ["x"], [1]], ["N", 1, ["x"], [1]]),
     ],
     ids=str,
 )
