@@ -77,6 +77,8 @@ def encode(value: Any, refer: Callable[[Any], int]) -> Any:
     for kind, tag in _COLLECTIONS:
         if isinstance(value, kind):
             return [tag, [encode(item, refer) for item in kind.__iter__(value)]]
+    if isinstance(value, collections.defaultdict):
+        return ["v", encode(value.default_factory, refer), encode(dict(value), refer)]
     for kind, tag in _DICTS:
         if isinstance(value, kind):
             return [tag, [[encode(key, refer), encode(item, refer)] for key, item in kind.items(value)]]
@@ -151,6 +153,7 @@ _DECODERS: dict[str, Callable[..., Any]] = {
     "d": lambda resolve, pairs: _pairs(pairs, resolve),
     "o": lambda resolve, pairs: collections.OrderedDict(_pairs(pairs, resolve)),
     "n": lambda resolve, pairs: collections.Counter(_pairs(pairs, resolve)),
+    "v": lambda resolve, *parts: collections.defaultdict(*_items(parts, resolve)),
     "li": lambda resolve, items: dict.fromkeys(_items(items, resolve)).keys(),
     "vi": lambda resolve, items: dict(enumerate(_items(items, resolve))).values(),
     "wi": lambda resolve, items: dict(_items(items, resolve)).items(),

@@ -91,6 +91,10 @@ def test_setup_comes_before_the_cases_and_state_lasts_from_case_to_case():
         ),
         ("def f(node): return node.value", "class Node:\n    value = 3\nassert f(Node()) == 3"),
         (
+            "from collections import defaultdict\ndef f(x): return defaultdict(lambda: x, {1: 2})",
+            "assert f(7) == {1: 2} and f(7)[3] == 7 and f(0)[3] == 0",
+        ),
+        (
             "from collections import namedtuple\nP = namedtuple('P', 'x y')\ndef f(p): return P(p.y, p.x)",
             "assert f(P(1, 2)).x == 2 and f(P(1, 2)) == (2, 1) and f(P(1, 2)) == P(2, 1)",
         ),
@@ -110,7 +114,7 @@ def test_setup_comes_before_the_cases_and_state_lasts_from_case_to_case():
             "constant",
         ),
         *("large number", "takes a function", "date", "attributes of an object", "takes a test's object"),
-        "named tuple",
+        *("defaultdict", "named tuple"),
     ],
 )
 def test_what_tests_do_works_across_processes(code, tests):

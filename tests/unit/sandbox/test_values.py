@@ -62,6 +62,12 @@ def test_a_named_tuple_keeps_its_fields_and_loses_what_its_class_overrides():
     assert there_and_back(renamed)._asdict() == {"a": 1, "_1": 2}
 
 
+def test_a_defaultdict_keeps_its_factory():
+    found = there_and_back(collections.defaultdict(list, {1: [2]}))
+    assert (found, found.default_factory, found[3]) == ({1: [2], 3: []}, list, [])
+    assert there_and_back(collections.defaultdict(None, {1: 2})).default_factory is None
+
+
 def test_not_a_number_and_the_sign_of_zero_survive():
     assert str(there_and_back([float("nan"), -0.0])) == "[nan, -0.0]"
 
@@ -113,6 +119,7 @@ def test_anything_else_goes_by_number():
         *(["d", [[["l", []], 1]]], ["r"], ["r", "0x0", "0x1", "0x0"], ["m", "x"], ["q", "1/0"], [["l"]]),
         *(["b", "0"], ["z", "0x0"], ["wi", [1]], ["@"], ["g", "exec"], ["g", "Stack"]),
         *(["N", "P", ["x"], []], ["N", "P", [["l"]], [1]], ["N", "P(__import__)", ["x"], [1]], ["N", 1, ["x"], [1]]),
+        *(["v", 5, ["d", []]], ["v", ["g", "exec"], ["d", []]], ["v", None, 5]),
     ],
     ids=str,
 )
