@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 import types
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +19,7 @@ from codezero.sandbox.inside.values import decode, encode
 
 MAX_REASON_CHARS = 200
 """The most characters of an error's description."""
-_CHANGEABLE = (list, dict, set, bytearray)
+_CHANGEABLE = (list, set, bytearray, deque, dict, Counter, OrderedDict, defaultdict)
 _BUILTIN_OPEN = open
 
 OPERATIONS: dict[str, Callable[..., Any]] = {
@@ -75,9 +76,13 @@ def _answer(request: Any, module: types.ModuleType, refer: Callable[[Any], int],
             return {"value": {name: encode(value, refer) for name, value in found.items()}}
         arguments = [decode(coded, objects.__getitem__) for coded in request["arguments"]]
         named = {name: decode(coded, objects.__getitem__) for name, coded in request["named"].items()}
-        result = encode(OPERATIONS[request["do"]](*arguments, **named), refer)
-        changed = [encode(value, refer) if type(value) in _CHANGEABLE else None for value in arguments]
-        return {"value": result, "changed": changed}
+        result = OPERATIONS[request["do"]](*arguments, **named)
+        given = [*arguments, *named.values()]
+        changeable = {number for number, value in enumerate(given) if type(value) in _CHANGEABLE}
+        same = next((number for number in changeable if given[number] is result), None)
+        coded = encode(result, refer) if same is None else None
+        changed = [encode(value, refer) if number in changeable else None for number, value in enumerate(given)]
+        return {"value": coded, "same": same, "changed": changed}
     except BaseException as error:
         return {"error": describe(error)}
 

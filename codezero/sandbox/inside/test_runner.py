@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import collections
 import os
 import select
 import sys
@@ -64,16 +65,19 @@ class Session:
         return {name: self._decode(found[name]) for name in wanted if name in found}  # and no other names
 
     def do(self, operation: str, /, *arguments: Any, **named: Any) -> Any:
-        """Does an operation in the solution's process and returns its result. Raises its error as a built-in class."""
+        """Does an operation in the solution's process and returns its result, which may be one of the arguments itself.
+        Raises its error as a built-in class."""
         coded = [self._encode(value) for value in arguments]
         self._channel.send(
             {"do": operation, "arguments": coded, "named": {name: self._encode(value) for name, value in named.items()}}
         )
         reply = self._reply()
-        for value, change in zip(arguments, reply.get("changed", ()), strict=False):
+        given = (*arguments, *named.values())
+        for value, change in zip(given, reply.get("changed", ()), strict=False):
             if change is not None:
                 _become(value, self._decode(change))
-        return self._decode(reply["value"])
+        same = reply.get("same")
+        return self._decode(reply["value"]) if same is None else given[same]
 
     def _reply(self) -> dict[str, Any]:
         reply = self._channel.receive()
@@ -179,8 +183,9 @@ def _become(value: Any, changed: Any) -> None:
     """Makes the solution's change of a mutable argument in the test's own object."""
     if type(value) is not type(changed):
         return
-    if isinstance(value, (list, bytearray)):
-        value[:] = changed
+    if isinstance(value, (list, bytearray, collections.deque)):
+        value.clear()
+        value.extend(changed)
     elif isinstance(value, (dict, set)):
         value.clear()
         value.update(changed)

@@ -91,6 +91,17 @@ def test_setup_comes_before_the_cases_and_state_lasts_from_case_to_case():
         ),
         ("def f(node): return node.value", "class Node:\n    value = 3\nassert f(Node()) == 3"),
         (
+            "def f(x): x.sort(); return x\ndef g(x): return sorted(x)",
+            "x = [2, 1]\nassert f(x) is x and x == [1, 2] and g(x) is not x\nassert f(x=x) is x",
+        ),
+        (
+            "def f(x, y): x[4] = y; y.append(3)",
+            "from collections import Counter, OrderedDict, defaultdict, deque\n"
+            "x, y = OrderedDict({3: 1}), deque()\nassert f(x, y) is None and x == {3: 1, 4: y} and y == deque([3])\n"
+            "x, y = Counter([4]), []\nassert f(x, y=y) is None and x == {4: [3]} and y == [3]\n"
+            "x = defaultdict(list)\nassert f(x, []) is None and x == {4: [3]} and x[5] == []",
+        ),
+        (
             "from collections import defaultdict\ndef f(x): return defaultdict(lambda: x, {1: 2})",
             "assert f(7) == {1: 2} and f(7)[3] == 7 and f(0)[3] == 0",
         ),
@@ -114,7 +125,7 @@ def test_setup_comes_before_the_cases_and_state_lasts_from_case_to_case():
             "constant",
         ),
         *("large number", "takes a function", "date", "attributes of an object", "takes a test's object"),
-        *("defaultdict", "named tuple"),
+        *("returns its argument", "changes arguments of other types", "defaultdict", "named tuple"),
     ],
 )
 def test_what_tests_do_works_across_processes(code, tests):
