@@ -24,7 +24,7 @@ _BUILTIN_OPEN = open
 
 OPERATIONS: dict[str, Callable[..., Any]] = {
     "call": lambda function, /, *arguments, **named: function(*arguments, **named),
-    **{function.__name__: function for function in (getattr, setattr, len, str, repr, bool, iter, next)},
+    **{function.__name__: function for function in (getattr, setattr, type, len, str, repr, bool, iter, next)},
     **{name: getattr(operator, name) for name in ("getitem", "setitem", "eq", "lt", "le", "gt", "ge")},
     **{name: getattr(operator, name) for name in ("add", "sub", "mul", "truediv", "neg")},
 }

@@ -171,12 +171,21 @@ def _between_objects(operation: str) -> Callable[..., Any]:
 # Not with plain data, which may be the expected value: an object that becomes 0 by subtraction would pass
 # `assert abs(f(x) - 3.5) < 1e-6`.
 _BETWEEN_OBJECTS = ("lt", "le", "gt", "ge", "add", "sub", "mul", "truediv")
-for _name in solution.OPERATIONS.keys() - {"call", "getattr", "setattr", "eq"}:
+for _name in solution.OPERATIONS.keys() - {"call", "getattr", "setattr", "type", "eq"}:
     setattr(Remote, f"__{_name}__", (_between_objects if _name in _BETWEEN_OBJECTS else _special)(_name))
 
 # What the solution's own code answers here would decide the test, as in `assert float(f(x)) == 3.5`.
 for _name in ("float", "int", "index", "complex", "round", "abs", "mod", "floordiv", "pow", "instancecheck"):
     setattr(Remote, f"__{_name}__", _refuse_as_unsure)
+
+
+_TYPE = "type of"
+"""The name by which tests call `_type_of`; no text has it."""
+
+
+def _type_of(value: Any) -> Any:
+    """Returns the value's type, which is not `Remote` for an object of the solution."""
+    return _do("type", value) if type(value) is Remote else type(value)
 
 
 def _become(value: Any, changed: Any) -> None:
@@ -199,14 +208,17 @@ def run_statements(suite: Mapping[str, Any], first: int, session: Session, repor
     session.give_imports(suite["setup"])
     takes_builtins = _use_only_builtins([suite["setup"], *suite["statements"]])
 
-    def take_names(text: str, namespace: dict[str, Any]) -> None:
-        used, bound = _names(text)
+    def prepare(text: str, namespace: dict[str, Any]) -> str | ast.Module:
+        tree = ast.parse(text)
+        used, bound = _names(tree)
         wanted = {name for name in used - bound if takes_builtins or not hasattr(builtins, name)}
         namespace.update(session.names(sorted(wanted - namespace.keys())))
+        return text if "type" in namespace.keys() | bound else _with_type_of(text, tree)
 
     module = types.ModuleType("tests")
+    vars(module)[_TYPE] = _type_of
     sys.modules["tests"] = module
-    _run_cases(suite, first, vars(module), report, session, take_names)
+    _run_cases(suite, first, vars(module), report, session, prepare)
 
 
 def run_together(suite: Mapping[str, Any], first: int, code: str, report: Report) -> None:
@@ -225,13 +237,13 @@ def _run_cases(
     namespace: dict[str, Any],
     report: Report,
     session: Session | None,
-    take_names: Callable[[str, dict[str, Any]], None] = lambda text, namespace: None,
+    prepare: Callable[[str, dict[str, Any]], str | ast.Module] = lambda text, namespace: text,
 ) -> None:
-    """Runs set-up and cases. `session` is None if the solution is in this process. `take_names` is called before each
-    text and adds the names of the solution that it uses to the namespace."""
+    """Runs set-up and cases. `session` is None if the solution is in this process. `prepare` returns what is run for a
+    text, and adds the names of the solution that it uses to the namespace."""
     try:
-        take_names(suite["setup"], namespace)
-        exec(compile(suite["setup"], "<setup>", "exec", dont_inherit=True), namespace)
+        setup = prepare(suite["setup"], namespace)
+        exec(compile(setup, "<setup>", "exec", dont_inherit=True), namespace)
     except NeedsSameProcess:
         report({"together": True})
         return
@@ -248,8 +260,8 @@ def _run_cases(
         if session is not None:
             session.is_unsure = False
         try:
-            take_names(suite["statements"][number], namespace)
-            exec(compile(suite["statements"][number], "<test>", "exec", dont_inherit=True), namespace)
+            statement = prepare(suite["statements"][number], namespace)
+            exec(compile(statement, "<test>", "exec", dont_inherit=True), namespace)
         except Gone:
             raise
         except BaseException as error:
@@ -265,16 +277,25 @@ def _use_only_builtins(texts: Sequence[str]) -> bool:
     `assert sum(10, 15) == 25`. These are the solution's then; in other tests it must not replace their `sorted`."""
     bound: set[str] = set()
     for text in texts:
-        used, more = _names(text)
+        used, more = _names(ast.parse(text))
         bound |= more
         if any(not hasattr(builtins, name) for name in used - bound):
             return False
     return True
 
 
-def _names(text: str) -> tuple[set[str], set[str]]:
+def _with_type_of(text: str, tree: ast.Module) -> str | ast.Module:
+    """Returns the tree of a text with `_type_of` for `type` in each call `type(x)`; the text if it has none."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and len(node.args) == 1]
+    names = [call.func for call in calls if isinstance(call.func, ast.Name) and call.func.id == "type"]
+    for name in names:
+        name.id = _TYPE
+    return tree if names else text
+
+
+def _names(tree: ast.Module) -> tuple[set[str], set[str]]:
     """Returns the names that a text uses or binds, and those that it binds."""
-    nodes = list(ast.walk(ast.parse(text)))
+    nodes = list(ast.walk(tree))
     bound = {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
     bound |= {node.arg for node in nodes if isinstance(node, ast.arg)}
     bound |= {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef))}

@@ -86,10 +86,12 @@ def test_a_wrong_solution_cannot_make_itself_pass(code):
         *("assert not f(1) != 2", "assert f(1) in [2]", "assert [f(1)] == [2]", "assert {1: f(1)} == {1: 2}"),
         *("assert abs(f(1) - 2) < 1e-6", "assert f(1) - 2 == 0", "assert -(f(1) + -2) == 0"),
         *("assert f(1)[:2] == [2]", "assert f(int) == 2", "assert g(1)[1] == 2"),
+        *("assert type(f(1)) == int", "assert type(f(1)) is int", "assert type(f(1)).__name__ == 'int'"),
     ],
 )
 def test_an_object_that_agrees_with_everything_agrees_with_no_value(tests):
-    code = "class L:\n" + "".join(
+    code = "class M(type):\n    def __eq__(self, other): return True\n    __hash__ = None\n"
+    code += "class L(metaclass=M):\n" + "".join(
         f"    def __{name}__(self, *a): return True\n" for name in ("eq", "ne", "lt", "gt", "contains", "bool", "call")
     )
     code = code.replace("__ne__(self, *a): return True", "__ne__(self, *a): return False")

@@ -160,9 +160,16 @@ assert len(a) == 1 and a[0] == 1 and list(a) == [1] and str(a) == 'Stack [1]' an
 assert a == Stack().push(1) and a != b and a < b and a + b == Stack().push(6)
 assert biggest([Stack(), b]) == b
 assert not Stack()
+assert type(a).__name__ == 'Stack' and type(a) is Stack and type(a) == type(b) != type(biggest) and type(a)() == Stack()
+assert type(a) is type(biggest)
 assert a == [1]
 """
-    assert outcomes(STACK, tests) == [PASS, PASS, PASS, PASS, PASS, PASS, FAIL]
+    assert outcomes(STACK, tests) == [PASS, PASS, PASS, PASS, PASS, PASS, PASS, FAIL, FAIL]
+
+
+def test_a_test_may_have_a_type_of_its_own():
+    assert outcomes("def f(x): return x", "def type(x):\n    return 7\nassert type(f(1)) == 7") == [PASS]
+    assert outcomes("def type(x): return 7", "assert type(1) == 7") == [PASS]
 
 
 BAG = """
