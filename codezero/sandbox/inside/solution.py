@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import atexit
 import builtins
+import functools
+import importlib
 import operator
 import os
 import sys
@@ -22,11 +24,20 @@ MAX_REASON_CHARS = 200
 _CHANGEABLE = (list, set, bytearray, deque, dict, Counter, OrderedDict, defaultdict)
 _BUILTIN_OPEN = open
 
+
+@functools.cache
+def _event_loop() -> Any:
+    """Returns the event loop of all coroutines, since objects of asyncio may belong to one. It is imported only when
+    used, which takes longer than starting Python."""
+    return importlib.import_module("asyncio").new_event_loop()
+
+
 OPERATIONS: dict[str, Callable[..., Any]] = {
     "call": lambda function, /, *arguments, **named: function(*arguments, **named),
     **{function.__name__: function for function in (getattr, setattr, type, len, str, repr, bool, iter, next)},
     **{name: getattr(operator, name) for name in ("getitem", "setitem", "eq", "lt", "le", "gt", "ge")},
     **{name: getattr(operator, name) for name in ("add", "sub", "mul", "truediv", "neg")},
+    "wait": lambda coroutine: _event_loop().run_until_complete(coroutine),
 }
 """Operations that tests can do on an object that stays in this process."""
 

@@ -102,7 +102,7 @@ class Session:
             raise NotData("nested too deeply") from error
 
     def _number(self, value: Any) -> int:
-        if type(value) is Remote:
+        if isinstance(value, Remote):
             return int(object.__getattribute__(value, "_number"))
         self.needs_together = True  # a test's bare `except:` may swallow what follows
         raise NeedsSameProcess
@@ -110,10 +110,10 @@ class Session:
     def _decode(self, coded: Any) -> Any:
         return decode(coded, self._remote)
 
-    def _remote(self, number: Any) -> Remote:
+    def _remote(self, number: Any, is_coroutine: bool = False) -> Remote:
         if not isinstance(number, int):
             raise NotData("the value is garbled")
-        return self._remotes.setdefault(number, Remote(self, number))
+        return self._remotes.setdefault(number, (RemoteCoroutine if is_coroutine else Remote)(self, number))
 
 
 class Remote:
@@ -133,7 +133,7 @@ class Remote:
 
     def __eq__(self, other: object) -> bool:
         # Never equal to plain data: its own __eq__ is the solution's code and could always say so.
-        return type(other) is Remote and _do("eq", self, other) is True
+        return isinstance(other, Remote) and _do("eq", self, other) is True
 
     def __hash__(self) -> int:
         _session(self).is_unsure = True  # equal objects have different ones here
@@ -165,18 +165,39 @@ def _special(operation: str) -> Callable[..., Any]:
 
 
 def _between_objects(operation: str) -> Callable[..., Any]:
-    return lambda self, other: _do(operation, self, other) if type(other) is Remote else NotImplemented
+    return lambda self, other: _do(operation, self, other) if isinstance(other, Remote) else NotImplemented
 
 
 # Not with plain data, which may be the expected value: an object that becomes 0 by subtraction would pass
 # `assert abs(f(x) - 3.5) < 1e-6`.
 _BETWEEN_OBJECTS = ("lt", "le", "gt", "ge", "add", "sub", "mul", "truediv")
-for _name in solution.OPERATIONS.keys() - {"call", "getattr", "setattr", "type", "eq"}:
+for _name in solution.OPERATIONS.keys() - {"call", "getattr", "setattr", "type", "wait", "eq"}:
     setattr(Remote, f"__{_name}__", (_between_objects if _name in _BETWEEN_OBJECTS else _special)(_name))
 
 # What the solution's own code answers here would decide the test, as in `assert float(f(x)) == 3.5`.
 for _name in ("float", "int", "index", "complex", "round", "abs", "mod", "floordiv", "pow", "instancecheck"):
     setattr(Remote, f"__{_name}__", _refuse_as_unsure)
+
+
+class RemoteCoroutine(Remote):
+    """A stand-in for a coroutine of the solution. What awaits it waits until it has run to its end in its process."""
+
+    __slots__ = ()
+
+    def __await__(self) -> RemoteCoroutine:
+        return self
+
+    def __next__(self) -> None:
+        raise StopIteration(_do("wait", self))
+
+    def send(self, value: None) -> None:
+        next(self)
+
+    def throw(self, error: BaseException) -> None:
+        raise error
+
+    def close(self) -> None:
+        pass
 
 
 _TYPE = "type of"
@@ -185,7 +206,7 @@ _TYPE = "type of"
 
 def _type_of(value: Any) -> Any:
     """Returns the value's type, which is not `Remote` for an object of the solution."""
-    return _do("type", value) if type(value) is Remote else type(value)
+    return _do("type", value) if isinstance(value, Remote) else type(value)
 
 
 def _become(value: Any, changed: Any) -> None:

@@ -14,6 +14,7 @@ import functools
 import importlib
 import itertools
 import sys
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -90,11 +91,12 @@ def encode(value: Any, refer: Callable[[Any], int]) -> Any:
         if len(items) > MAX_ITEMS:
             raise NotData(f"an iterator of more than {MAX_ITEMS} items")
         return ["y", [encode(item, refer) for item in items]]
-    return ["@", refer(value)]
+    return ["w" if isinstance(value, types.CoroutineType) else "@", refer(value)]
 
 
-def decode(coded: Any, resolve: Callable[[int], Any]) -> Any:
-    """Inverts `encode`; `resolve` returns the object that a number stands for. Raises NotData: `coded` is malformed."""
+def decode(coded: Any, resolve: Callable[..., Any]) -> Any:
+    """Inverts `encode`; `resolve` returns the object that a number stands for, with a second argument True for a
+    coroutine. Raises NotData: `coded` is malformed."""
     if coded is None or isinstance(coded, (bool, str)):
         return coded
     try:
@@ -159,4 +161,5 @@ _DECODERS: dict[str, Callable[..., Any]] = {
     "wi": lambda resolve, items: dict(_items(items, resolve)).items(),
     "y": lambda resolve, items: iter(_items(items, resolve)),
     "@": lambda resolve, number: resolve(number),
+    "w": lambda resolve, number: resolve(number, True),
 }

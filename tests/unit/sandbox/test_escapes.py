@@ -48,6 +48,8 @@ FORGERIES = {
     "    def __eq__(self, o): return True\ndef f(x): return L(2)",
     "defaultdict equal to everything": "from collections import defaultdict\nclass L(defaultdict):\n"
     "    def __eq__(self, o): return True\n    def __missing__(self, key): return 2\ndef f(x): return L(lambda: 2)",
+    "coroutine equal to everything": "import types\nclass L:\n    __class__ = types.CoroutineType\n"
+    "    def __eq__(self, o): return True\n    def __await__(self): return iter([2])\ndef f(x): return L()",
     "patched builtins": "import builtins\nbuiltins.AssertionError = None\nbuiltins.compile = lambda *a, **k: 'pass'\n"
     "builtins.exec = lambda *a: None\nbuiltins.isinstance = lambda *a: True\ndef f(x): return 0",
     "patched modules": 'import json, os\njson.dumps = lambda *a: \'{"case": 0, "failed": null}\'\ndef f(x): return 0',
@@ -87,6 +89,7 @@ def test_a_wrong_solution_cannot_make_itself_pass(code):
         *("assert abs(f(1) - 2) < 1e-6", "assert f(1) - 2 == 0", "assert -(f(1) + -2) == 0"),
         *("assert f(1)[:2] == [2]", "assert f(int) == 2", "assert g(1)[1] == 2"),
         *("assert type(f(1)) == int", "assert type(f(1)) is int", "assert type(f(1)).__name__ == 'int'"),
+        *("assert h(1) == 2", "assert f(h(1)) == 2", "import asyncio\nassert asyncio.run(h(1)) == 2"),
     ],
 )
 def test_an_object_that_agrees_with_everything_agrees_with_no_value(tests):
@@ -97,7 +100,8 @@ def test_an_object_that_agrees_with_everything_agrees_with_no_value(tests):
     code = code.replace("__ne__(self, *a): return True", "__ne__(self, *a): return False")
     code += "    def __sub__(self, *a): return 0\n    __add__ = __neg__ = __abs__ = __sub__\n"
     code += "    def __getitem__(self, place): return self\n"
-    code += "from collections import defaultdict\ndef f(x): return L()\ndef g(x): return defaultdict(L)"
+    code += "from collections import defaultdict\ndef f(x): return L()\ndef g(x): return defaultdict(L)\n"
+    code += "async def h(x): return L()"
     assert results_of(code, parse_tests(tests))[0].outcome is CaseOutcome.FAIL
 
 

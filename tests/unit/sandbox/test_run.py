@@ -91,6 +91,15 @@ def test_setup_comes_before_the_cases_and_state_lasts_from_case_to_case():
         ),
         ("def f(node): return node.value", "class Node:\n    value = 3\nassert f(Node()) == 3"),
         (
+            "import asyncio\nasync def f(x):\n    await asyncio.sleep(0)\n    return [1 / x]\n"
+            "class C:\n    async def m(self): return await f(4)",
+            "import asyncio\nassert asyncio.run(f(2)) == [0.5]\n"
+            "async def both(): return await asyncio.gather(f(1), C().m())\n"
+            "assert asyncio.run(both()) == [[1], [0.25]]\n"
+            "async def none():\n    try:\n        await f(0)\n    except ZeroDivisionError:\n        return 3\n"
+            "assert asyncio.run(none()) == 3",
+        ),
+        (
             "def f(x): x.sort(); return x\ndef g(x): return sorted(x)",
             "x = [2, 1]\nassert f(x) is x and x == [1, 2] and g(x) is not x\nassert f(x=x) is x",
         ),
@@ -125,7 +134,7 @@ def test_setup_comes_before_the_cases_and_state_lasts_from_case_to_case():
             "constant",
         ),
         *("large number", "takes a function", "date", "attributes of an object", "takes a test's object"),
-        *("returns its argument", "changes arguments of other types", "defaultdict", "named tuple"),
+        *("coroutine", "returns its argument", "changes arguments of other types", "defaultdict", "named tuple"),
     ],
 )
 def test_what_tests_do_works_across_processes(code, tests):
