@@ -7,6 +7,7 @@ import atexit
 import builtins
 import functools
 import importlib
+import io
 import operator
 import os
 import sys
@@ -110,7 +111,7 @@ def describe(error: BaseException) -> list[str]:
 
 def _open(file: Any, *arguments: Any, **named: Any) -> Any:
     """Opens a file as `open` does, and the standard input as /dev/stdin, which does not exist without /proc."""
-    return _BUILTIN_OPEN(0 if file == "/dev/stdin" else file, *arguments, **named)
+    return _BUILTIN_OPEN(0 if str(file) == "/dev/stdin" else file, *arguments, **named)
 
 
 def run_program(code: str, waiting: int) -> None:
@@ -123,6 +124,7 @@ def run_program(code: str, waiting: int) -> None:
     sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
     vars(builtins).update(open=_open)
+    io.open = staticmethod(_open)  # for pathlib, which before Python 3.11 makes it an attribute of a class
     status = 0
     try:
         load(code, "__main__")

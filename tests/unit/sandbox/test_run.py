@@ -278,13 +278,14 @@ SUM = "Input:\n1 2\nOutput:\n3\nInput:\n3 4\nOutput:\n7\n"
         "out.append(str(sum(map(int, input().split()))))",
         "import sys\nsys.stdout.buffer.write(str(sum(map(int, sys.stdin.buffer.readline().split()))).encode())",
         "with open('/dev/stdin', 'rb') as f:\n    print(sum(map(int, f.read().split())))",
+        "import pathlib\nprint(sum(map(int, pathlib.Path('/dev/stdin').read_text().split())))",
         "out = open(1, 'w')\nout.write(str(sum(map(int, input().split()))))",
         "import io, sys\nprint(sum(map(int, input().split())))\nsys.stdout = io.StringIO()",
         "import sys\nprint(sum(map(int, input().split())))\nsys.stdout.close()",
     ],
     ids=[
         *("plain", "stdin", "main", "descriptor", "whole file", "twice", "thread", "atexit", "buffer", "device"),
-        *("file left open", "another stdout", "stdout closed"),
+        *("path", "file left open", "another stdout", "stdout closed"),
     ],
 )
 def test_a_program_is_right_when_it_prints_the_expected_tokens(code):
