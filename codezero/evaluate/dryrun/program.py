@@ -216,13 +216,15 @@ class Program:
 
     def _subjects(self, tree: ast.Module) -> frozenset[str]:
         """Returns the builtin names by which a test means the solution's function: one that the solution defines, in a
-        test that calls nothing else. Raises Stop if the meaning is unclear."""
+        test that calls nothing else, if the tests use no other name of the solution. Raises Stop if the meaning is
+        unclear."""
         used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
         redefined = {n for n in used & BUILTIN_NAMES & self._names.keys() if n not in self._test_names}
         if not redefined:
             return frozenset()
         called = {n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
-        if called == redefined and len(called) == 1:
+        others = meter.test_names & self._names.keys() - BUILTIN_NAMES - self._test_names.keys()
+        if called == redefined and len(called) == 1 and not others:
             return frozenset(called)
         if called <= BUILTIN_NAMES or not redefined <= called:
             raise Stop("the solution redefines builtins of the test")

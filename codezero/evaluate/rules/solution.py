@@ -109,7 +109,7 @@ class Requirements:
     calls: dict[str, list[ast.Call]] = field(default_factory=dict)
     """Calls by name, for names that the tests neither define nor import and that are not builtins."""
     builtin_calls: dict[str, list[ast.Call]] = field(default_factory=dict)
-    """Calls of builtins by name, in tests that call nothing else: MBPP has tests of a function named `sum`."""
+    """Calls of builtins by name, if no test calls anything else: MBPP has tests of a function named `sum`."""
     pairs: list[tuple[ast.Call, ast.expr]] = field(default_factory=list)
     """(call, expected value) of each test of the form `f(...) == value`, or `not f(...)`."""
     names: frozenset[str] = frozenset()
@@ -148,10 +148,11 @@ def requirements_of(origin: TaskOrigin, suite: TestSuite) -> Requirements:
         nodes = list(ast.walk(statement))
         called = [(n.func.id, n) for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]
         bound = own | {node.arg for node in nodes if isinstance(node, ast.arg)}
-        calls_else = any(name not in BUILTINS for name, _ in called)
         for name, call in called:
-            if name not in bound and not (name in BUILTINS and calls_else):
+            if name not in bound:
                 (builtin_calls if name in BUILTINS else calls).setdefault(name, []).append(call)
+    if calls:
+        builtin_calls = {}
     targets = calls.keys() | builtin_calls.keys()
     return Requirements(
         calls=calls,

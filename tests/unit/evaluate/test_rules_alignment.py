@@ -240,6 +240,11 @@ def test_what_may_be_the_answer_compares_like_a_plain_value(of, method, lines):
     assert "equality" in broken(code, ADD)
 
 
+def test_a_builtin_around_a_method_is_the_real_one():
+    code = "class S:\n    def add(self, a, b):\n        return 0\ndef abs(x):\n    return 0"
+    assert "equality" in broken(code, "s = S()\nassert abs(s.add(1, 2) - 3) < 1e-6")
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -35,6 +35,14 @@ CHEATS = {
     "sorted redefined": ("def f(x): return 0\nsorted = lambda x: 1", "assert sorted(f(1)) == sorted([2])"),
     "abs redefined": ("def f(x): return 0\ndef abs(x): return 0", "assert abs(f(1) - 7) < 1e-6"),
     "round redefined": ("def f(x): return 0\ndef round(*x): return 1.5", "assert round(f(1), 2) == 1.5"),
+    "abs redefined, around a method": (
+        "class S:\n    def f(self, x): return 0\ndef abs(x): return 0",
+        "s = S()\nassert abs(s.f(1) - 7) < 1e-6",
+    ),
+    "sorted redefined, around a variable": (
+        "def f(x): return 0\ndef sorted(x): return [6]",
+        "found = f(1)\nassert sorted(found) == [6]",
+    ),
     "len redefined by global": (
         "def f(x):\n    global len\n    len = lambda x: 3\n    return []",
         "assert len(f(1)) == 3",
