@@ -46,6 +46,13 @@ def test_programs_that_print_something_else_fail():
     assert run("", TABLE)[0] == (FAIL, "printed '' instead of '3'")
 
 
+@pytest.mark.parametrize("between", ["\\x1c", "\\x85", "\\xa0", "\\u2003"])
+def test_tokens_are_separated_by_white_space_of_ascii_as_in_the_sandbox(between):
+    table = "Input:\n2\nOutput:\n1 2\n"
+    assert outcomes(f"input()\nprint('1{between}2')", table) == [FAIL]
+    assert outcomes("input()\nprint('\\x0b1\\t\\x0c\\r\\n2')", table) == [PASS]
+
+
 def test_an_answer_printed_without_reading_the_input_is_none():
     table = "Input:\n1 2\nOutput:\n3\n"
     assert run("print(3)", table) == [(FAIL, "printed the answer without having read the input")]
