@@ -204,6 +204,12 @@ def test_what_only_the_solutions_process_can_tell_is_unknown(test):
     assert outcomes(BAG, f"{test}\nassert Bag([3]) == Bag([3])\nassert Bag([3]) == Bag([4])") == [UNKNOWN, PASS, FAIL]
 
 
+@pytest.mark.parametrize("statement", ["with Bag([3]) as bag: pass", "bag = float(Bag([3]))"])
+def test_a_set_up_that_only_the_solutions_process_can_do_is_unknown(statement):
+    assert outcomes(BAG, f"{statement}\nassert bag == 2.5\nassert bag") == [UNKNOWN, UNKNOWN]
+    assert outcomes(BAG, f"assert Bag([3])\n{statement}\nassert bag == 2.5") == [PASS, UNKNOWN]
+
+
 def test_a_solution_may_use_what_the_setup_imports_and_nothing_else_of_it():
     imports = "import math\nfrom string import digits as signs\n"
     code = "def f(): return math.pi, signs\ndef g(): return SECRET"
