@@ -260,7 +260,7 @@ class Program:
         try:
             self._define()
         except SystemExit as error:
-            if error.code not in (None, 0):
+            if error.code is not None and (not isinstance(error.code, int) or error.code):
                 raise
         end_of_program()
 

@@ -46,6 +46,15 @@ def test_programs_that_print_something_else_fail():
     assert run("", TABLE)[0] == (FAIL, "printed '' instead of '3'")
 
 
+def test_a_program_that_exits_with_anything_but_the_integer_0_fails():
+    table = "Input:\n2\nOutput:\n2\n"
+    liar = "class Zero:\n    def __eq__(self, other): return True\n"
+    found = [
+        outcomes(f"{liar}print(input())\nexit({code})", table) for code in ("0", "False", "", "0.0", "''", "Zero()")
+    ]
+    assert found == [[PASS], [PASS], [PASS], [FAIL], [FAIL], [FAIL]]
+
+
 @pytest.mark.parametrize("between", ["\\x1c", "\\x85", "\\xa0", "\\u2003"])
 def test_tokens_are_separated_by_white_space_of_ascii_as_in_the_sandbox(between):
     table = "Input:\n2\nOutput:\n1 2\n"
