@@ -121,7 +121,8 @@ class DatasetConfig:
     weight: float = 0.0
     """Share of this source in the mixture, relative to the others; 0 leaves it out."""
     path: str | None = None
-    """A local .jsonl or .parquet file in the dataset's own schema; null streams it from the hub."""
+    """A local .jsonl or .parquet file in the dataset's own schema (docs/environments.md has MBPP's); null streams it
+    from the hub."""
     split: str = "train"
     """The split to draw from."""
 

@@ -52,7 +52,8 @@ def load(source: ProblemSource, workers: Workers, limit: int = 0) -> tuple[list[
         try:
             if isinstance(row, BadRow):
                 raise row
-            if source.path and source.dataset == "mbpp" and mbpp.split_of(row) != (source.split or dataset.split):
+            splits = (None, source.split or dataset.split)
+            if source.path and source.dataset == "mbpp" and mbpp.split_of(row) not in splits:
                 continue
             problem = with_tests(dataset.to_problem(row, number), workers)
             if not source.show_all_tests:

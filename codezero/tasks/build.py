@@ -41,8 +41,8 @@ class _Dataset:
     """Columns for hidden tests that are read from files only."""
     splits: Collection[str]
     to_problem: Callable[[object, TasksConfig], Problem]
-    split_of: Callable[[object], str] | None
-    """Returns a row's split where a file may hold several; None where a file holds one."""
+    split_of: Callable[[object], str | None] | None
+    """Returns a row's split where a file may hold several, None for a row of each; None where a file holds one."""
 
 
 _MBPP = _Dataset(
@@ -215,7 +215,7 @@ def _problems_of_file(
         try:
             if isinstance(row, BadRow):
                 raise row
-            if dataset.split_of is not None and dataset.split_of(row) != settings.split:
+            if dataset.split_of is not None and dataset.split_of(row) not in (None, settings.split):
                 continue
             problem = dataset.to_problem(row, config)
             if problem.task.task_id in problems:

@@ -18,20 +18,21 @@ SPLITS: Mapping[str, range] = {
     "validation": range(511, 601),
     "train": range(601, 975),
 }
-"""Task ids of each split; a file that holds all tasks is divided by them."""
+"""Task ids of each split; a file of MBPP is divided by them."""
 
 MAX_TESTS_CHARS = 4000
 
 
-def split_of(row: object) -> str:
-    """Returns the split that a row belongs to by its id. Raises BadRow if it has no id, or one unknown to MBPP."""
+def split_of(row: object) -> str | None:
+    """Returns the split that a row belongs to by its id; None for a row without one, as a user's own problem has, which
+    belongs to every split. Raises BadRow: the id is not one of MBPP's."""
     task_id = row.get("task_id") if isinstance(row, Mapping) else None
-    if not isinstance(task_id, int) or isinstance(task_id, bool):
-        raise BadRow("task_id is missing or not an integer")
+    if task_id is None:
+        return None
     for split, ids in SPLITS.items():
-        if task_id in ids:
+        if isinstance(task_id, int) and not isinstance(task_id, bool) and task_id in ids:
             return split
-    raise BadRow("task_id is not one of 1 to 974")
+    raise BadRow("task_id is not one of MBPP's, 1 to 974 (a problem of your own has none)")
 
 
 def to_problem(row: object, show_all_tests: bool) -> Problem:

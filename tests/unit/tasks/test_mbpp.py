@@ -7,7 +7,7 @@ from codezero.tasks.build import make_task_source
 from codezero.tasks.mbpp import split_of, to_problem, to_task
 from codezero.tasks.rows import BadRow
 from codezero.types import TaskOrigin
-from tests.unit.tasks.builders import DELETE, mbpp_row, only_mbpp, real_mbpp
+from tests.unit.tasks.builders import DELETE, mbpp_row, only_mbpp, real_mbpp, write_jsonl
 
 
 def test_question_names_the_function_through_its_tests():
@@ -91,7 +91,17 @@ def test_split_follows_from_the_id(task_id, split):
     assert split_of(mbpp_row(task_id=task_id)) == split
 
 
-@pytest.mark.parametrize("task_id", [0, 975, -1, "601", 601.0, True, None])
+@pytest.mark.parametrize("task_id", [DELETE, None])
+def test_a_row_without_an_id_belongs_to_every_split(task_id, tmp_path):
+    rows = [mbpp_row(task_id=task_id), mbpp_row(task_id=11, text="Write a function of the test split.")]
+    path = write_jsonl(tmp_path / "own.jsonl", rows)
+    for split, count in (("train", 1), ("test", 2)):
+        mixture = make_task_source(replace(only_mbpp(path, split=split), draw=TaskDraw.uniform), seed=0)
+        assert len({task.task_id for task in mixture.draw(2)}) == count
+        assert mixture.take_skipped() == {}
+
+
+@pytest.mark.parametrize("task_id", [0, 975, -1, "601", 601.0, True, {}])
 def test_other_ids_are_refused(task_id):
     with pytest.raises(BadRow):
         split_of(mbpp_row(task_id=task_id))

@@ -75,7 +75,7 @@ def test_hostile_lines_are_counted_and_good_ones_kept(tmp_path):
     mixture = make_task_source(only_mbpp(str(path)), seed=0)
     assert mixture.take_skipped() == {
         "mbpp: line is not JSON": 6,
-        "mbpp: task_id is missing or not an integer": 1,
+        "mbpp: row is not a mapping of fields": 1,
         "mbpp: row repeats an earlier question": 1,
     }
     assert mixture.take_skipped() == {}
@@ -210,7 +210,7 @@ def test_parquet_of_another_schema_is_refused(tmp_path):
 def test_file_without_a_usable_row_says_why_and_what_to_do(tmp_path):
     path = tmp_path / "rows.jsonl"
     write_jsonl(path, [mbpp_row(text=""), mbpp_row(text=""), 7])
-    assert_refused(path, "2 x mbpp: text is empty", "1 x mbpp: task_id", "give a file with the rows of")
+    assert_refused(path, "2 x mbpp: text is empty", "1 x mbpp: row is not", "give a file with the rows of")
 
 
 def test_file_with_rows_of_other_splits_only_is_refused(tmp_path):
