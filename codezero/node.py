@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from codezero.build import CommonParts, run
-from codezero.config import Network, NodeConfig, PeerTasks, TrainMethod
+from codezero.config import Network, NodeConfig, PeerTasks, TrainMethod, checkout
 from codezero.evaluate.build import make_evaluator, start_workers
 from codezero.ledger.build import load_key, make_ledger
 from codezero.loop import Stages, run_round
@@ -237,8 +237,8 @@ class Node:
         self._console.line(self._monitor.summary())
         self._console.line(
             f"total reward {total:+.2f} in all rounds so far; state in {self._folder}, reports in "
-            f"{self._config.tracking.log_dir}/rounds.jsonl (codezero report shows them); start again with the same "
-            "settings to continue"
+            f"{self._config.tracking.log_dir}/rounds.jsonl ({checkout.command('report', self._folder)} shows them); "
+            "start again with the same settings to continue"
         )
 
     def _resume(self) -> RoundId | None:

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from codezero.config import LedgerConfig
+from codezero.config import LedgerConfig, checkout
 from codezero.errors import CodezeroError, LedgerError
 from codezero.ledger.account import ETHER, ether
 from codezero.ledger.coordinator import ChainView, Coordinator, CoordinatorWriter, Sender, check_round
@@ -138,9 +138,10 @@ class Submitter:
         if waiting:
             logger.warning(
                 "%d submission%s to the chain wait%s on disk. Nothing has to be done but to start the node again some "
-                "time, which sends them; codezero status says why they wait",
+                "time, which sends them; %s status says why they wait",
                 waiting,
                 *(("", "s") if waiting == 1 else ("s", "")),
+                checkout.COMMAND,
             )
 
     def close(self) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from codezero.config import checkout
 from codezero.errors import ModelError
 from codezero.llm.manifest import MANIFEST, Manifest, describe_files
 from codezero.llm.sources import HUB_TIMEOUT_S, Report, bytes_in, hub_errors
@@ -32,7 +33,7 @@ def download(
     from huggingface_hub import HfApi, snapshot_download
     from huggingface_hub.errors import OfflineModeIsEnabled, RepositoryNotFoundError
 
-    with hub_errors(repo, "try again later, or use a name from `codezero models list` or a local folder"):
+    with hub_errors(repo, f"try again later, or use a name from `{checkout.COMMAND} models list` or a local folder"):
         try:
             info = HfApi(token=token).model_info(repo, files_metadata=True, timeout=HUB_TIMEOUT_S)
             wanted = {file.rfilename: file for file in info.siblings or () if _is_wanted(file.rfilename)}
@@ -74,7 +75,8 @@ def _require_safetensors(repo: str, names: set[str]) -> None:
     if not any(name.endswith(".safetensors") for name in names):
         raise ModelError(
             f"{repo} holds no safetensors of a whole model, and pickled or GGUF weights are not taken from unknown "
-            "repositories: choose a repository with .safetensors files, or a name from `codezero models list`"
+            "repositories: choose a repository with .safetensors files, or a name from "
+            f"`{checkout.COMMAND} models list`"
         )
     if "config.json" not in names:
         raise ModelError(f"{repo} holds no config.json, so it is not a complete model: choose the base repository")

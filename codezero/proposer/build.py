@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from codezero.config import NodeConfig, ProposerBackend, ProposerConfig, TrainConfig
+from codezero.config import NodeConfig, ProposerBackend, ProposerConfig, TrainConfig, checkout
 from codezero.errors import ConfigError
 from codezero.llm import device as devices
 from codezero.llm import store
@@ -125,7 +125,7 @@ def _test_writer(config: ProposerConfig, name: str) -> Trained | None:
     if trained.model != name:
         raise ConfigError(
             f"proposer.writer={config.writer} was trained from {trained.model}, and this proposer has {name}: set "
-            f"proposer.model={trained.model}, or train one with `codezero verify model.name={name}`"
+            f"proposer.model={trained.model}, or train one with `{checkout.command('verify', f'model.name={name}')}`"
         )
     return trained
 

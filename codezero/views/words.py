@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from codezero.config import checkout
 from codezero.observe.status import PROBING, SAVING, SILENT_S, STARTING, STOPPED, WAITING, Status
 from codezero.proposals import BatchReport
 from codezero.reports import CasesReport, RoundReport
@@ -132,7 +133,8 @@ def obstacles(reports: Sequence[RoundReport], status: Status | None) -> list[Obs
     if middle and peaks[-1] > 1.2 * middle:  # a peak never falls
         what = f"the node's peak grew from {gib(middle)} to {gib(peaks[-1])} in {len(peaks) // 2} rounds"
         meaning = "it may run out of memory"
-        do = "start it again, it continues where it stopped; and report it, with the archive of codezero doctor"
+        archive = f"the archive of `{checkout.COMMAND} doctor --bundle FILE`"
+        do = f"start it again, it continues where it stopped; and report it, with {archive}"
         found.append(Obstacle(part="memory", what=what, meaning=meaning, do=do))
     return found + (_reported_by_node(recent, status) if recent else [])
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from codezero.cli import main
+from codezero.config import checkout
 from codezero.train.checkpoint import CheckpointStore
 from codezero.views.runs import find_runs
 from tests import tiny_node
@@ -68,6 +69,7 @@ def test_runs_its_rounds_reports_them_refuses_another_model_and_goes_on_where_it
     lines = first.stdout.splitlines()
     assert [line.split(" | ")[0] for line in lines if line.startswith("round ")] == ["round 1", "round 2"]
     assert lines[-2].startswith("done: 2 rounds in ")
+    assert f"({checkout.command('report', tmp_path / 'state')} shows them)" in lines[-1]
     other = save_tiny(tmp_path / "other", seed=1)
     capsys.readouterr()
     assert run_here(other, tmp_path, "rounds=1") == 1

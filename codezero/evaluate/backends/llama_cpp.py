@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import msgspec
 
-from codezero.config import EvaluatorConfig
+from codezero.config import EvaluatorConfig, checkout
 from codezero.errors import EvaluatorError
 from codezero.evaluate.backends.base import MAX_PROMPT_TOKENS, Chat
 from codezero.evaluate.backends.http import OpenAIBackend
@@ -120,8 +120,9 @@ class LlamaCppBackend:
                 last = complaints.read().decode("utf-8", "replace").strip().splitlines()[-1:]
                 reason = ascii(", ".join([started.error, *last]).strip(", "))[1:-1]
                 raise EvaluatorError(
-                    f"{self.name} did not start ({reason or 'no reason given'}): install the extra "
-                    "llama-cpp (docs/launch-script.md), `codezero models verify`, or set evaluator.backend=transformers"
+                    f"{self.name} did not start ({reason or 'no reason given'}): install the extra llama-cpp "
+                    f"(docs/launch-script.md), look for damage by `{checkout.COMMAND} models verify NAME`, or set "
+                    "evaluator.backend=transformers"
                 )
         client = JsonClient(
             started.url + "/v1", JUDGING, timeout_s=self._config.timeout_s, retries=0, at_once=1, key=key

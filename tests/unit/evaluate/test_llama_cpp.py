@@ -14,7 +14,7 @@ import psutil
 import pytest
 import torch
 
-from codezero.config import EvaluatorConfig, VerdictMode
+from codezero.config import EvaluatorConfig, VerdictMode, checkout
 from codezero.errors import EvaluatorError, ModelError
 from codezero.evaluate.backends import served, transformers
 from codezero.evaluate.backends.llama_cpp import LlamaCppBackend
@@ -126,8 +126,9 @@ def test_the_process_ends_with_close_and_with_a_parent_that_is_killed(weights):
 def test_a_file_that_is_no_model_is_an_error_that_says_what_to_do(weights, tmp_path):
     (tmp_path / "bad.gguf").write_bytes(b"GGUF" + bytes(100))
     made = LlamaCppBackend(EvaluatorConfig(), tmp_path / "bad.gguf", 1)
-    with pytest.raises(EvaluatorError, match=r"bad\.gguf in llama\.cpp did not start .*evaluator\.backend=transform"):
+    with pytest.raises(EvaluatorError, match=r"bad\.gguf in llama\.cpp did not start .*evaluator\.backend=") as bad:
         made.check()
+    assert f"`{checkout.COMMAND} models verify NAME`" in str(bad.value)
     assert made._process is None
 
 

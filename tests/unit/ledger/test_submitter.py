@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from codezero.config import LedgerConfig
+from codezero.config import LedgerConfig, checkout
 from codezero.ledger import delivery
 from codezero.ledger import submitter as module
 from codezero.ledger.chain import ChainLedger
@@ -403,6 +403,7 @@ def test_stopping_does_not_wait_for_an_rpc_that_hangs_and_tells_what_waits(path,
         submitter.stop(0.2)
         assert time.monotonic() - started < 100
         assert "2 submissions to the chain wait on disk" in caplog.text
+        assert f"; {checkout.COMMAND} status says why they wait" in caplog.text
     assert len(read_pending(path).items) == 2
 
 

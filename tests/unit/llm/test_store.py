@@ -14,6 +14,7 @@ import torch
 from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from codezero.config import checkout
 from codezero.errors import ModelError
 from codezero.llm import store
 from codezero.llm.load import load_model
@@ -356,6 +357,7 @@ def test_a_hub_id_without_safetensors_is_refused(hub, cache):
     hub({"org/pickled": {"config.json": b"{}", "pytorch_model.bin": b"pickle"}})
     message = error_of(prepare, "org/pickled", cache)
     assert message.startswith("org/pickled holds no safetensors")
+    assert f"`{checkout.COMMAND} models list`" in message
     assert list_models(cache)[-1].state is ModelState.ABSENT
 
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from codezero.cli import main
-from codezero.config import Device, Dtype
+from codezero.config import Device, Dtype, checkout
 from codezero.config.load import load_config
 from codezero.errors import CheckpointError, ConfigError, StateError
 from codezero.harness.policy import load_policy
@@ -238,8 +238,9 @@ def test_a_folder_without_a_test_writer_is_refused_with_what_to_do(tmp_path, set
 def test_a_test_writer_of_another_model_is_refused_with_two_ways_out(tmp_path, settings, model):
     other = save_tiny(tmp_path / "other")
     config = load_config([*settings, f"proposer.model={other}"])
-    with pytest.raises(ConfigError, match=f"was trained from {model}, .* set proposer.model={model}, or train one"):
+    with pytest.raises(ConfigError, match=f"was trained from {model}, .* set proposer.model={model}, or ") as refused:
         build.load(config, Console(io.StringIO()))
+    assert f"`{checkout.command('verify', f'model.name={other}')}`" in str(refused.value)
 
 
 class Follower:
