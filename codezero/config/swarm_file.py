@@ -34,6 +34,7 @@ from codezero.errors import ConfigError
 VERSION = 1
 MAX_BYTES = 64 * 1024
 MAX_BOOTNODES = 32
+_FIRST_LINE = "# A codezero swarm. To join it, in a checkout of codezero: ./run_rl_swarm.sh --join FILE"
 Choice = TypeVar("Choice", bound=Enum)
 
 
@@ -93,10 +94,8 @@ def write(path: Path, swarm: SwarmFile) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        text = "# A codezero swarm. To join it: codezero run swarm=FILE\n" + yaml.safe_dump(
-            content, sort_keys=False, allow_unicode=True, width=MAX_BYTES
-        )
-        temporary.write_text(text, encoding="utf-8")
+        text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=MAX_BYTES)
+        temporary.write_text(f"{_FIRST_LINE}\n{text}", encoding="utf-8")
         os.replace(temporary, path)
     except OSError as error:
         raise ConfigError(f"cannot write swarm file {path}: {error.strerror}; give another place") from error

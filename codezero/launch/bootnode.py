@@ -61,7 +61,7 @@ def run_bootnode(
             )
         else:
             swarm_file.write(invite, _swarm(config, link.peer_id, link.addresses))
-            console.line(f"join with: {checkout.command('run', f'swarm={invite}')}")
+            console.line(f"copy {invite} to another machine and run there: {hosting.how_to_join(invite)}")
         seen = 0
         while not asked.wait(STATUS_S):
             link.check()

@@ -121,6 +121,11 @@ def _hosts(listen: Multiaddr) -> list[str]:
     return [loopback, *own_addresses(family)]
 
 
+def how_to_join(path: Path) -> str:
+    """Returns the commands with which another machine joins by its copy of a swarm file."""
+    return f"{checkout.START} --join {shlex.quote(path.name)}, or {checkout.command('run', f'swarm={path.name}')}"
+
+
 def invite(folder: Path, out: Path | None, host: str | None, console: Console) -> None:
     """Writes the swarm file for other machines and prints what to do with it.
 
@@ -148,8 +153,7 @@ def invite(folder: Path, out: Path | None, host: str | None, console: Console) -
     console.line(f"{path} invites to the swarm '{swarm.name}' through")
     for address in reached:
         console.line(f"  {address}")
-    joins = f"{checkout.START} --join {shlex.quote(path.name)}, or {checkout.command('run', f'swarm={path.name}')}"
-    console.line(f"copy it to another machine and run there: {joins}")
+    console.line(f"copy it to another machine and run there: {how_to_join(path)}")
     console.line(f"that machine must be able to reach port {reached[0].port} of this one while the swarm is up")
     if all(address.ip is not None and address.ip.is_private for address in reached):
         console.line(

@@ -128,6 +128,7 @@ def test_what_is_no_file_is_refused(tmp_path, place):
 def test_a_swarm_file_sets_what_the_swarm_needs_and_explicit_settings_win(tmp_path):
     path = tmp_path / "swarm.yaml"
     swarm_file.write(path, swarm())
+    assert path.read_text().splitlines()[0].endswith(": ./run_rl_swarm.sh --join FILE")
     joined = load_config([f"swarm={path}"])
     assert (joined.swarm.network, joined.swarm.name, joined.swarm.num_external) == (Network.native, "home", 2)
     assert joined.swarm.bootnodes == list(swarm().bootnodes)

@@ -115,9 +115,10 @@ def test_a_bootnode_writes_the_swarm_file_that_leads_to_it(tmp_path, announced):
         lines = []
         for line in process.stdout:
             lines.append(line)
-            if line.startswith("join with: "):
+            if line.startswith("copy "):
                 break
-        assert lines[-1] == f"join with: .venv/bin/codezero run swarm={file}\n"
+        joins = "./run_rl_swarm.sh --join invite.yaml, or .venv/bin/codezero run swarm=invite.yaml"
+        assert lines[-1] == f"copy {file} to another machine and run there: {joins}\n"
         by_file, by_address = load_config([f"swarm={file}"]), load_config(["swarm=native"])
         assert by_file.rollout.num_generations == by_address.rollout.num_generations
         config = by_file.swarm
