@@ -21,7 +21,8 @@ find_python() {
     fi
     [ "$candidate" != "${PYTHON:-}" ] || fail "PYTHON=$PYTHON is not a Python from 3.10 to 3.13"
   done
-  fail "no Python from 3.10 to 3.13 found: install one, or name it as PYTHON=/path/to/python"
+  fail "no Python from 3.10 to 3.13 found: install one (for macOS from https://www.python.org/downloads), or name it as" \
+    "PYTHON=/path/to/python"
 }
 
 has_nvidia_gpu() { [[ "$(nvidia-smi -L 2>/dev/null)" == GPU* ]]; }

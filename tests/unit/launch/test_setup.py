@@ -1,6 +1,7 @@
 """scripts/setup.sh with a stand-in for the virtual environment's Python, whose pip prints what is wanted."""
 
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -32,6 +33,16 @@ def pip_install(tmp_path):
         return ended, (tmp_path / "asked.txt").read_text()
 
     return install
+
+
+def test_without_a_python_it_is_told_where_a_mac_gets_one(tmp_path):
+    command = f"source {ROOT}/scripts/setup.sh; find_python"
+    ended = subprocess.run(
+        [shutil.which("bash"), "-c", command], env={"PATH": str(tmp_path)}, capture_output=True, text=True, timeout=60
+    )
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("error: no Python from 3.10 to 3.13 found: install one (for macOS from https://")
+    assert ended.stderr.endswith("name it as PYTHON=/path/to/python\n")
 
 
 def test_large_downloads_are_named_and_small_ones_are_not(pip_install):
