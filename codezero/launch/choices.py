@@ -128,8 +128,10 @@ class _Chooser:
             "a swarm of your own on this machine",
             "join a swarm that you were invited to, by its swarm file",
             "the Gensyn testnet, with an account on its chain",
+            "alone on this machine",
         )
-        way = (Way.OWN, Way.JOIN, Way.TESTNET)[self._terminal.choose("where shall your node train?", ways)]
+        chosen = self._terminal.choose("where shall your node train?", ways)
+        way = (Way.OWN, Way.JOIN, Way.TESTNET, Way.LOCAL)[chosen]
         return way, self._ask_swarm_file() if way is Way.JOIN else ""
 
     def _ask_swarm_file(self) -> str:

@@ -104,6 +104,11 @@ def test_what_decides_where_to_train(options, environment, way):
     assert choose(options, environment, nobody()).way is way
 
 
+def test_a_node_alone_is_one_of_the_answers():
+    chosen = choose(Options(), {}, Scripted("4", "", ""))
+    assert (chosen.way, chosen.settings) == (Way.LOCAL, ["preset=local"])
+
+
 def test_who_has_said_where_is_asked_nothing_but_on_the_testnet():
     terminal = Scripted()
     assert choose(Options(way=Way.LOCAL), {}, terminal).settings == ["preset=local"]

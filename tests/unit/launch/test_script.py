@@ -82,7 +82,7 @@ def test_joining_asks_for_the_swarm_file_until_it_can_be_one(checkout, on_termin
     tty = on_terminal(NODE="ends")
     tty.expect(WHERE)
     tty.type("7\n")
-    tty.expect("type a number from 1 to 3")
+    tty.expect("type a number from 1 to 4")
     tty.type("2\n")
     tty.expect("swarm file:")
     tty.type("friends\n")
