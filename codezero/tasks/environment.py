@@ -48,7 +48,7 @@ def _load(module: str) -> Environment:
         advice = "start in its folder, or put that on PYTHONPATH" if itself else "install what it imports"
         raise TaskError(f"tasks.modules: {module} cannot be imported ({error}): {advice}") from error
     except (Exception, SystemExit) as error:  # the latter of a script without `if __name__ == "__main__"`
-        raise TaskError(f"tasks.modules: {module} cannot be imported ({_said(error)}): mend the module") from error
+        raise TaskError(f"tasks.modules: {module} cannot be imported ({_said(error)}): fix the module") from error
     lacks = [name for name in ("SYSTEM", "tasks", "score") if not hasattr(found, name)]
     if lacks:
         raise TaskError(f"tasks.modules: {module} lacks {', '.join(lacks)}: docs/environments.md has an example")
@@ -72,7 +72,7 @@ def environment_source(name: str, environment: Environment, seed: int, skipped: 
         except TaskError:
             raise
         except (Exception, SystemExit) as error:
-            raise TaskError(f"tasks.modules: tasks(seed) of {name} fails ({_said(error)}): mend the module") from error
+            raise TaskError(f"tasks.modules: tasks(seed) of {name} fails ({_said(error)}): fix the module") from error
 
     def to_task(row: object) -> Task:
         if not isinstance(row, tuple) or len(row) != 2:

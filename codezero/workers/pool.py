@@ -117,7 +117,7 @@ class Workers:
         if place not in self._told:
             self._told.add(place)
             logger.warning(
-                "a worker could not do its job %s: %s. That text gets no answer. Mend the module if it is yours; else "
+                "a worker could not do its job %s: %s. That text gets no answer. Fix the module if it is yours; else "
                 "nothing has to be done, and please report it. Said once for each place",
                 job,
                 ascii(error)[1:-1],
