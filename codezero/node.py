@@ -158,7 +158,7 @@ class Node:
             end_token_id=models.policy.end_ids[0],
             max_prompt_length=models.prompt_tokens,
             max_completion_length=self._config.rollout.max_new_tokens,
-            claims_of=models.policy.name if self._config.swarm.logprobs else "",
+            claims_of=models.policy.public_name if self._config.swarm.logprobs else "",
         )
 
     def _make_measuring(self, models: Models, workers: Workers, held_out: Mapping[str, Task]) -> Measuring:

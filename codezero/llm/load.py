@@ -14,6 +14,7 @@ from safetensors import SafetensorError
 
 from codezero.errors import ModelError, first_line
 from codezero.llm import onednn
+from codezero.llm.store import HUB_ID
 
 FAULTS = (
     ArithmeticError,
@@ -43,6 +44,12 @@ class LoadedModel:
     """All token ids that end an answer."""
     context_length: int
     """The most tokens of prompt and completion together."""
+
+    @property
+    def public_name(self) -> str:
+        """The name for other nodes: of a local folder without its path, which may have the user's name."""
+        is_hub_id = HUB_ID.fullmatch(self.name) and not Path(self.name).expanduser().is_dir()
+        return self.name if is_hub_id else self.name.rstrip("/").rpartition("/")[2]
 
     @property
     def pad_id(self) -> int:

@@ -81,7 +81,7 @@ class PolicySolver:
         """Returns the group of the attempts at a task that were sampled with weights of this version."""
         return RolloutGroup(
             peer_id=self._peer_id,
-            model_id=self._policy.name,
+            model_id=self._policy.public_name,
             policy_version=policy_version,
             task=task,
             rollouts=tuple(self._rollout(tokens) for tokens in attempts),

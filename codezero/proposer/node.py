@@ -83,7 +83,8 @@ class ProposerNode:
         self._status.update(model=model.name)
         self._writer = Writer(model, config.proposer, seed=config.seed)
         workers = parts.stack.enter_context(Workers(1))
-        self._checker = self._make_checker(membership.peer_id, model.name, workers)
+        name = model.name if self._weights is None else self._weights.public_name
+        self._checker = self._make_checker(membership.peer_id, name, workers)
         self._tests: WrittenTests | None = None
         if config.proposer.writer and self._weights is not None:
             self._tests = build.make_tests(config, self._weights, workers, self._monitor.progress)

@@ -46,6 +46,15 @@ def solver(
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [("/home/alice/models/mine/", "mine"), ("../mine", "mine"), ("org/model", "org/model"), ("tiny", "tiny")],
+)
+def test_other_nodes_get_a_folders_name_without_its_path(policy, name, sent):
+    made = solver(replace(policy, name=name))
+    assert made.group(task("first"), [], policy_version=1).model_id == sent
+
+
 def test_one_group_a_task_with_g_rollouts_and_their_exact_tokens(policy):
     tasks = [task("first"), task("second, longer than the first")]
     groups = solver(policy).solve(tasks, policy_version=7)

@@ -132,8 +132,10 @@ def test_a_server_that_is_away_is_one_line(tmp_path, capsys):
     assert error.count("\n") == 1
 
 
-def test_a_model_in_this_process_writes_learns_and_resumes(tmp_path):
+def test_a_model_in_this_process_writes_learns_and_resumes(tmp_path, monkeypatch):
     """A random model writes nothing that can be read: all is rejected, and equal rewards teach nothing."""
+    sent, checker = [], node.Checker
+    monkeypatch.setattr(node, "Checker", lambda **its: sent.append(its["model_id"]) or checker(**its))
     model = save_tiny(tmp_path / "model", max_position_embeddings=8192)
     settings = [
         *(f"model.name={model}", "model.device=cpu", "proposer.train=true", "proposer.max_new_tokens=8"),
@@ -145,6 +147,7 @@ def test_a_model_in_this_process_writes_learns_and_resumes(tmp_path):
         assert kept.round == batch
     last = lines(tmp_path / "proposals.jsonl")[-1]
     assert (last["batch"], last["num_valid"], last["skipped"]) == (2, 0, "no scored groups")
+    assert sent == ["model", "model"]  # others do not get the folder's path
     assert len(kept.node["learner"]["drafts"]) == 4
     assert any("lora" in name for name in kept.learner["weights"])
 
