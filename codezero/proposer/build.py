@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from codezero.config import NodeConfig, ProposerBackend, ProposerConfig, TrainConfig, checkout
-from codezero.errors import ConfigError
+from codezero.errors import ConfigError, ModelError
 from codezero.llm import device as devices
 from codezero.llm import store
 from codezero.llm.load import LoadedModel
@@ -55,8 +55,18 @@ def choose_model(config: NodeConfig, device: torch.device, memory_bytes: int) ->
 
 def num_bytes(config: NodeConfig, name: str, device: torch.device) -> int:
     """Returns the peak memory in bytes of a proposer with this model. Raises ModelError: weights are not available."""
-    folder = store.prepare(name, config.model.cache_dir)
-    return writer.num_bytes(folder, _writing(config), dtype_of(config, device), device)
+    return writer.num_bytes(_folder_of(config, name), _writing(config), dtype_of(config, device), device)
+
+
+def _folder_of(config: NodeConfig, name: str, report: store.Report = store.say) -> Path:
+    """Returns the folder of the model's weights. Raises ModelError: they are not available."""
+    try:
+        return store.prepare(name, config.model.cache_dir, report=report)
+    except ModelError as error:
+        if (config.proposer.model, name) != ("auto", LARGE_PROPOSER):
+            raise
+        own = f"proposer.model={config.model.name}, the solver's"
+        raise ModelError(f"proposer.model=auto takes {name} on this GPU, and {error}; or set {own}") from error
 
 
 def load(config: NodeConfig, console: Console) -> LoadedModel:
@@ -73,7 +83,7 @@ def load(config: NodeConfig, console: Console) -> LoadedModel:
     smaller = "set proposer.model to a smaller one, or proposer.url to a server"
     loaded = writer.load_writer(
         name,
-        store.prepare(name, config.model.cache_dir, report=console.line),
+        _folder_of(config, name, console.line),
         _writing(config),
         dtype_of(config, device),
         device,

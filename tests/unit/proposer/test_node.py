@@ -186,6 +186,19 @@ def test_the_large_model_is_for_accelerators_that_hold_it(device, gib, expected)
     assert build.choose_model(config, device, gib << 30) == expected
 
 
+def test_a_large_model_that_cannot_be_fetched_names_the_setting_that_chose_it(monkeypatch):
+    def away(name, *_, **__):
+        raise ModelError(f"the hub did not send {name}")
+
+    monkeypatch.setattr(build.store, "prepare", away)
+    auto, named = load_config(["model.name=small"]), load_config(["proposer.model=Qwen/Qwen3-4B"])
+    with pytest.raises(ModelError, match=r"^proposer.model=auto takes .* the hub .*; or set proposer\.model=small,"):
+        build.num_bytes(auto, build.LARGE_PROPOSER, CUDA)
+    with pytest.raises(ModelError) as plain:
+        build.num_bytes(named, build.LARGE_PROPOSER, CUDA)
+    assert str(plain.value) == "the hub did not send Qwen/Qwen3-4B"
+
+
 def test_a_named_model_is_taken_whatever_there_is():
     config = load_config(["proposer.model=mine"])
     assert build.choose_model(config, CUDA, 1 << 40) == "mine"
