@@ -16,6 +16,7 @@ from codezero.llm import device as devices
 from codezero.llm import store
 from codezero.llm.load import LoadedModel
 from codezero.llm.sample import sample_groups
+from codezero.llm.sources import Report
 from codezero.llm.within_memory import WithinMemory
 from codezero.policy import writer
 from codezero.policy.trained import Trained, with_adapters
@@ -58,7 +59,7 @@ def num_bytes(config: NodeConfig, name: str, device: torch.device) -> int:
     return writer.num_bytes(_folder_of(config, name), _writing(config), dtype_of(config, device), device)
 
 
-def _folder_of(config: NodeConfig, name: str, report: store.Report = store.say) -> Path:
+def _folder_of(config: NodeConfig, name: str, report: Report = store.say) -> Path:
     """Returns the folder of the model's weights. Raises ModelError: they are not available."""
     try:
         return store.prepare(name, config.model.cache_dir, report=report)
