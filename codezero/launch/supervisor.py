@@ -87,7 +87,7 @@ class Supervisor:
 
     def run(self) -> int:
         """Runs the programs until each that does not serve others has ended for good, or a signal asks to stop. Stops
-        the rest, prints how each ended, and returns the exit code: 1 if any failed for good."""
+        the rest, prints how each ended, and returns the exit code: 1 if any failed for good, or as it stopped."""
         while not self._num_signals and any(c.state.live for c in self.children if not c.program.serves):
             self._step()
         self.stop()
@@ -161,7 +161,11 @@ class Supervisor:
         """Sets the program's state after the end of its process."""
         if child.made_progress:
             child.crashes = 0
-        if self._is_stopping:
+        if self._is_stopping and code > 0:
+            child.state = ChildState.FAILED
+            unsaved = "what it has not saved is played again at the next start"
+            self.say(child.program.name, f"failed as it stopped: exit code {code}: {unsaved}")
+        elif self._is_stopping:
             child.state = ChildState.STOPPED
         elif child.is_finished and code == 0:
             child.state = ChildState.DONE

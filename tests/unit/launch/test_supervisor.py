@@ -408,13 +408,24 @@ def test_a_program_on_the_terminal_ends_with_its_exit_code_and_no_more_words_tha
 def test_a_signal_is_passed_on_and_the_program_not_started_again(tmp_path, number):
     if signal.getsignal(number) is signal.SIG_IGN:
         pytest.skip("whatever started the tests has them ignore this signal, as nohup does")
-    source = "signal.signal(signal.SIGTERM, lambda *_: (print('bye'), sys.exit(70)))\nprint('up')\ntime.sleep(600)"
+    source = "signal.signal(signal.SIGTERM, lambda *_: (print('bye'), sys.exit(0)))\nprint('up')\ntime.sleep(600)"
     launcher, pid = launched(tmp_path, source)
     assert launcher.stdout.readline() == "up\n"
     launcher.send_signal(number)
     assert launcher.communicate(timeout=120)[0] == "bye\n"
     assert launcher.returncode == 0
     assert not is_alive(pid)
+
+
+def test_a_stop_whose_last_save_fails_is_told_by_the_exit_code(tmp_path):
+    source = f"signal.signal(signal.SIGTERM, lambda *_: sys.exit({OUTAGE}))\nprint('up')\ntime.sleep(600)"
+    launcher, _ = launched(tmp_path, source)
+    assert launcher.stdout.readline() == "up\n"
+    launcher.terminate()
+    said = f"failed as it stopped: exit code {OUTAGE}: what it has not saved is played again at the next start"
+    assert launcher.communicate(timeout=120)[0] == f"node | {said}\n"
+    assert launcher.returncode == 1
+    assert len(starts(tmp_path, "node")) == 1
 
 
 def test_what_does_not_stop_in_time_is_killed_with_all_that_it_started(tmp_path):
