@@ -208,6 +208,8 @@ def command_line(
         f"train.memory_limit_gib={memory[kind] / GIB:.3f}",
         f"swarm.bootnodes=[{quoted(swarm.bootnodes[0])}]",
         *own_settings(config, home, count, place),
+        "proposer.batches=0",  # whatever a settings file has: they end with the nodes
+        "verifier.batches=0",
     ]
     if kind == VERIFIER:
         return [sys.executable, "-m", "codezero", "verify", "--stop-with-parent", *its, "swarm=alone"]

@@ -303,6 +303,23 @@ def test_a_test_writer_learns_alone_and_the_proposers_follow_it(tmp_path):
     assert proposer.batch_size == 2
 
 
+def test_proposers_and_test_writer_have_no_end_of_their_own_in_the_settings_file(tmp_path, monkeypatch):
+    shutil.copytree(checkout.CONFIGS, tmp_path / "configs")
+    with (tmp_path / "configs" / "node.yaml").open("a") as settings_file:
+        settings_file.write("proposer: {batches: 1}\nverifier: {batches: 1}\n")
+    monkeypatch.setenv("CODEZERO_CONFIG_DIR", str(tmp_path / "configs"))
+    options = UpOptions(nodes=1, folder=tmp_path)
+    settings = swarm_settings.shared_settings(options, None)
+    config = load_config(settings)
+    assert (config.proposer.batches, config.verifier.batches) == (1, 1)
+    home = hosting.describe(config, 4001, "Qm" + "a" * 44, [])
+    proposer, verifier = (
+        load_config(swarm.command_line(options, config, home, settings, MEMORY, name, 0)[5:])
+        for name in ("proposer-1", "verifier")
+    )
+    assert (proposer.proposer.batches, verifier.verifier.batches) == (0, 0)
+
+
 def test_proposers_start_when_the_test_writer_has_loaded_its_model_and_a_killed_one_comes_back(tmp_path):
     home = tmp_path / "home"
     program = f"""
