@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import textwrap
+from contextlib import ExitStack
 from dataclasses import replace
 
 import pytest
@@ -74,13 +75,21 @@ FOREVER = "time.sleep(600)"
 MEMORY = {"node": 2 << 30, "proposer": 1 << 30, "verifier": 1 << 30}
 
 
-def launch(folder, program, *, nodes=2, proposers=0, verifiers=0, rounds=0, environment=os.environ):
-    script = folder.parent / f"{folder.name}.py"
-    script.write_text(PROGRAM + textwrap.dedent(program))
-    counts = map(str, (nodes, proposers, verifiers, rounds))
-    return spawn(
-        [sys.executable, "-c", LAUNCHER, str(folder), *counts, str(script)], env=environment, stdin=subprocess.DEVNULL
-    )
+@pytest.fixture
+def launch():
+    """Starts launchers; one that a failed test leaves running is killed, and its programs end with it."""
+    with ExitStack() as stack:
+
+        def start(folder, program, *, nodes=2, proposers=0, verifiers=0, rounds=0, environment=os.environ):
+            script = folder.parent / f"{folder.name}.py"
+            script.write_text(PROGRAM + textwrap.dedent(program))
+            counts = map(str, (nodes, proposers, verifiers, rounds))
+            command = [sys.executable, "-c", LAUNCHER, str(folder), *counts, str(script)]
+            launcher = stack.enter_context(spawn(command, env=environment, stdin=subprocess.DEVNULL))
+            stack.callback(launcher.kill)  # before its context waits for its end
+            return launcher
+
+        yield start
 
 
 def pids_of(launcher, count):
@@ -94,7 +103,7 @@ def pids_of(launcher, count):
     raise AssertionError("the launcher ended before all programs ran")
 
 
-def test_nodes_play_their_rounds_and_the_bootnode_ends_after_them(tmp_path):
+def test_nodes_play_their_rounds_and_the_bootnode_ends_after_them(tmp_path, launch):
     launcher = launch(
         tmp_path / "home",
         "[play(n) for n in range(left)] or time.sleep(600)",
@@ -119,7 +128,7 @@ def test_nodes_play_their_rounds_and_the_bootnode_ends_after_them(tmp_path):
     )
 
 
-def test_nodes_play_the_rounds_of_the_settings_file_where_the_command_names_none(tmp_path):
+def test_nodes_play_the_rounds_of_the_settings_file_where_the_command_names_none(tmp_path, launch):
     shutil.copytree(checkout.CONFIGS, tmp_path / "configs")
     settings = tmp_path / "configs" / "node.yaml"
     settings.write_text(settings.read_text().replace("rounds: 0", "rounds: 2"))
@@ -129,7 +138,7 @@ def test_nodes_play_the_rounds_of_the_settings_file_where_the_command_names_none
     assert output.splitlines()[-1] == "node-1   | done, 2 rounds"
 
 
-def test_a_node_that_fails_for_good_makes_the_exit_code_1_and_others_go_on(tmp_path):
+def test_a_node_that_fails_for_good_makes_the_exit_code_1_and_others_go_on(tmp_path, launch):
     program = """
     if number == 0: time.sleep(600)
     if number == 1: sys.exit("error: no such model")
@@ -144,7 +153,7 @@ def test_a_node_that_fails_for_good_makes_the_exit_code_1_and_others_go_on(tmp_p
     assert "node-2   | done, 1 round\n" in output
 
 
-def test_several_gpus_are_divided_among_the_programs_and_the_smallest_is_planned_with(tmp_path):
+def test_several_gpus_are_divided_among_the_programs_and_the_smallest_is_planned_with(tmp_path, launch):
     program = """
     if name == "bootnode": time.sleep(600)
     print("sees", os.environ.get("CUDA_VISIBLE_DEVICES"))
@@ -186,7 +195,7 @@ def test_nodes_take_tasks_that_they_know_unless_an_environment_makes_them(tmp_pa
     assert [one.partition("=")[2] for one in given if one.startswith("swarm.tasks=")] == wanted
 
 
-def test_a_signal_to_the_launcher_ends_all(tmp_path):
+def test_a_signal_to_the_launcher_ends_all(tmp_path, launch):
     launcher = launch(tmp_path / "home", FOREVER)
     pids = pids_of(launcher, 3)
     launcher.terminate()
@@ -197,7 +206,7 @@ def test_a_signal_to_the_launcher_ends_all(tmp_path):
     assert "node-1   | stopped, 0 rounds" in output
 
 
-def test_a_second_signal_kills_what_does_not_stop(tmp_path):
+def test_a_second_signal_kills_what_does_not_stop(tmp_path, launch):
     launcher = launch(
         tmp_path / "home", "signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf'); time.sleep(600)"
     )
@@ -214,7 +223,7 @@ def test_a_second_signal_kills_what_does_not_stop(tmp_path):
     assert "killed, since it did not stop when asked" in output
 
 
-def test_when_the_launcher_is_killed_its_programs_end_and_the_folder_is_free_again(tmp_path):
+def test_when_the_launcher_is_killed_its_programs_end_and_the_folder_is_free_again(tmp_path, launch):
     slow = f"""
     def last(*_):
         while not os.path.exists({str(tmp_path / "refused")!r}): time.sleep(0.05)
@@ -234,7 +243,7 @@ def test_when_the_launcher_is_killed_its_programs_end_and_the_folder_is_free_aga
     assert "node-1   | done, 1 round\n" in late.communicate(timeout=300)[0]
 
 
-def test_programs_that_print_while_the_launcher_is_killed_end_too(tmp_path):
+def test_programs_that_print_while_the_launcher_is_killed_end_too(tmp_path, launch):
     launcher = launch(tmp_path / "home", "while True: print('noise', flush=True); time.sleep(0.01)")
     pids = pids_of(launcher, 3)
     launcher.kill()
@@ -243,15 +252,11 @@ def test_programs_that_print_while_the_launcher_is_killed_end_too(tmp_path):
     wait_until_gone(pids)
 
 
-def test_a_second_launcher_on_a_folder_is_refused(tmp_path):
+def test_a_second_launcher_on_a_folder_is_refused(tmp_path, launch):
     launcher = launch(tmp_path / "home", FOREVER)
-    try:
-        pids_of(launcher, 3)
-        with pytest.raises(StateError, match=f"in use by the swarm with process id {launcher.pid}: stop that swarm"):
-            swarm.up(UpOptions(nodes=1, folder=tmp_path / "home"))
-    finally:
-        launcher.terminate()
-        launcher.communicate(timeout=120)
+    pids_of(launcher, 3)
+    with pytest.raises(StateError, match=f"in use by the swarm with process id {launcher.pid}: stop that swarm"):
+        swarm.up(UpOptions(nodes=1, folder=tmp_path / "home"))
 
 
 def test_nodes_differ_in_what_they_must_and_share_the_rest(tmp_path):
@@ -320,7 +325,7 @@ def test_proposers_and_test_writer_have_no_end_of_their_own_in_the_settings_file
     assert (proposer.proposer.batches, verifier.verifier.batches) == (0, 0)
 
 
-def test_proposers_start_when_the_test_writer_has_loaded_its_model_and_a_killed_one_comes_back(tmp_path):
+def test_proposers_start_when_the_test_writer_has_loaded_its_model_and_a_killed_one_comes_back(tmp_path, launch):
     home = tmp_path / "home"
     program = f"""
         loaded = Path({str(tmp_path / "loaded")!r})
@@ -350,7 +355,7 @@ def test_proposers_start_when_the_test_writer_has_loaded_its_model_and_a_killed_
     assert "verifier   | stopped, 1 restart" in lines
 
 
-def test_a_test_writer_that_does_not_start_ends_the_swarm_with_its_reason(tmp_path):
+def test_a_test_writer_that_does_not_start_ends_the_swarm_with_its_reason(tmp_path, launch):
     program = "sys.exit('error: a test writer needs 9 GiB') if name == 'verifier' else time.sleep(600)"
     launcher = launch(tmp_path / "home", program, nodes=1, proposers=1, verifiers=1)
     output, _ = launcher.communicate(timeout=300)
@@ -371,7 +376,7 @@ def test_each_program_serves_its_numbers_at_a_port_of_its_own(tmp_path):
     assert [load_config(argv[5:]).tracking.prometheus_port for argv in commands] == [9400, 9401, 9402, 9403]
 
 
-def test_proposers_end_after_the_nodes_whatever_they_print(tmp_path):
+def test_proposers_end_after_the_nodes_whatever_they_print(tmp_path, launch):
     log = tmp_path / "home" / "proposer-2" / "output.log"
     program = f"""
         while name != "node-1" or not (os.path.exists({str(log)!r}) and os.path.getsize({str(log)!r})):
@@ -528,7 +533,7 @@ def test_on_several_gpus_a_card_without_a_proposer_is_tried_too(tmp_path):
     assert on_first(wanted[0], 0) == wanted[0]
 
 
-def test_fewer_than_the_default_are_told(tmp_path):
+def test_fewer_than_the_default_are_told(tmp_path, launch):
     environment = {**os.environ, "HELD": "2"}
     launcher = launch(
         tmp_path / "home",
