@@ -93,7 +93,8 @@ def _existing_key(options: argparse.Namespace) -> tuple[Path, Identity]:
 
     path = keyfile.identity_path(options.path)
     if not os.path.lexists(path):
-        made_by = f"a first run in a swarm or `{checkout.COMMAND} identity import`"
+        command = f"{checkout.COMMAND} identity import BACKUP{keyfile.path_option(path)}"
+        made_by = f"a first run in a swarm or `{command}`"
         raise IdentityError(f"there is no key {path}: {made_by} makes one")
     return path, identity.load(path)
 

@@ -232,7 +232,7 @@ def test_identity_show_warns_of_a_key_that_others_can_read(peer, folder, capsys)
 def test_identity_of_a_node_without_a_key_is_an_error_and_makes_none(folder, arguments, capsys, monkeypatch):
     monkeypatch.setenv("IDENTITY_PATH", "mine.pem")
     error = error_of(["identity", *arguments], capsys)
-    made_by = f"a first run in a swarm or `{checkout.COMMAND} identity import`"
+    made_by = f"a first run in a swarm or `{checkout.COMMAND} identity import BACKUP --path mine.pem`"
     assert error == f"there is no key mine.pem: {made_by} makes one"
     assert list(folder.iterdir()) == []
 
