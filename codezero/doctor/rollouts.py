@@ -20,13 +20,15 @@ MEANS = "it is left out: other servers do its work, or this node itself, which t
 def check(case: ExaminedNode) -> Iterator[Finding]:
     """Reads the rollout files and asks each server for its status."""
     if case.config.rollout.engine is RolloutEngine.remote:
+        urls: set[str] = set()
         for name in case.config.rollout.servers:
-            yield _look(case, Path(name).expanduser())
+            yield _look(case, name, urls)
 
 
-def _look(case: ExaminedNode, path: Path) -> Finding:
+def _look(case: ExaminedNode, name: str, urls: set[str]) -> Finding:
+    path = Path(name)
     try:
-        file = rollout_file.read(path)
+        file = rollout_file.read_another(name, urls)
     except ConfigError as fault:
         return refusal(NAME, fault)
     why = reach.why_unreachable(case, NAME, file.url)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codezero.config import NodeConfig, RolloutEngine
-from codezero.config.check import require
 from codezero.errors import ConfigError
 from codezero.llm import device as devices
 from codezero.llm import engines, store
@@ -49,11 +48,6 @@ def make_remote(config: NodeConfig, model: Any, folder: Path) -> RemoteEngine:
 
     Raises ConfigError: a rollout file cannot be read, or two are of one server; RolloutError: the folder cannot be
     written."""
-    servers: dict[str, RolloutServer] = {}
-    for name in config.rollout.servers:
-        path = Path(name).expanduser()
-        file = rollout_file.read(path)
-        fix = f"its server, at {file.url}, is named by another one too: leave one of the two out"
-        require(file.url not in servers, "rollout.servers", name, fix)
-        servers[file.url] = RolloutServer(file, path.name)
-    return RemoteEngine(list(servers.values()), Snapshots(model, folder / "rollouts", config.rollout.transfer))
+    urls: set[str] = set()
+    servers = [RolloutServer(rollout_file.read_another(name, urls), Path(name).name) for name in config.rollout.servers]
+    return RemoteEngine(servers, Snapshots(model, folder / "rollouts", config.rollout.transfer))

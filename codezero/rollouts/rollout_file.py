@@ -9,6 +9,7 @@ import httpx2
 import msgspec
 import yaml
 
+from codezero.config.check import require
 from codezero.errors import ConfigError, told_as
 from codezero.runtime.files import replace_file
 
@@ -41,6 +42,16 @@ def read(path: Path, do: str = "copy it again from the machine where `codezero r
     if not usable:
         raise ConfigError(f"{path} is no rollout file, or damaged: {do}")
     return found
+
+
+def read_another(name: str, urls: set[str]) -> RolloutFile:
+    """Reads a file of `rollout.servers`, and adds its server to those of the files before it. Raises ConfigError: it
+    is missing or damaged, or its server is one of these."""
+    file = read(Path(name).expanduser())
+    fix = f"its server, at {file.url}, is named by another one too: leave one of the two out"
+    require(file.url not in urls, "rollout.servers", name, fix)
+    urls.add(file.url)
+    return file
 
 
 def _is_address(url: str) -> bool:

@@ -82,5 +82,18 @@ def test_a_missing_or_damaged_file_lets_no_node_start(tmp_path, content):
     assert "copy it again" in said
 
 
+def test_two_files_of_one_server_let_no_node_start(tmp_path, url):
+    files = [tmp_path / "pc.yaml", tmp_path / "again.yaml"]
+    for file in files:
+        rollout_file.write(file, RolloutFile(url=url, token=TOKEN))
+    case = case_of(tmp_path, "rollout.engine=remote", f"rollout.servers=[{files[0]},{files[1]}]", "model.name=tiny")
+    findings = list(rollouts.check(case))
+    assert len(findings) == 2
+    assert len(told(findings, "ok")) == 1
+    (said,) = told(findings, "error")
+    assert f"rollout.servers={files[1]} is not possible: its server, at {url}, is named by another one too" in said
+    assert "no node can start" in said
+
+
 def test_a_node_that_samples_by_itself_has_no_servers_to_look_at(tmp_path):
     assert list(rollouts.check(case_of(tmp_path))) == []
