@@ -7,8 +7,9 @@ from enum import Enum
 
 from codezero.config.check import require
 
-MOST_TEMPERATURE = 100.0
-"""The highest sampling temperature, as rollout servers take them."""
+LEAST_TEMPERATURE, MOST_TEMPERATURE = 0.01, 100.0
+"""The lowest sampling temperature of what is trained on, below which vLLM samples at this one, and the highest that
+rollout servers take."""
 
 
 class Device(Enum):
@@ -103,8 +104,8 @@ class RolloutConfig:
         )
         require(0 <= self.max_staleness <= 4, "rollout.max_staleness", self.max_staleness, "use 1, or 0 to 4")
         require(self.max_new_tokens >= 1, "rollout.max_new_tokens", self.max_new_tokens, "use 1 or more")
-        fits = 0 < self.temperature <= MOST_TEMPERATURE
-        require(fits, "rollout.temperature", self.temperature, "use a value above 0 and up to 100, such as 1.0")
+        fits = LEAST_TEMPERATURE <= self.temperature <= MOST_TEMPERATURE
+        require(fits, "rollout.temperature", self.temperature, "use a value from 0.01 to 100, such as 1.0")
         require(0 < self.top_p <= 1, "rollout.top_p", self.top_p, "use a value in (0, 1]")
         require(self.top_k >= 0, "rollout.top_k", self.top_k, "use 0 to keep all tokens")
         require(

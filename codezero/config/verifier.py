@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from codezero.config.check import require
-from codezero.config.solver import MOST_TEMPERATURE
+from codezero.config.solver import LEAST_TEMPERATURE, MOST_TEMPERATURE
 
 
 @dataclass
@@ -36,7 +36,6 @@ class VerifierConfig:
             require(getattr(self, key) >= 1, f"verifier.{key}", getattr(self, key), "use 1 or more")
         compares = "GRPO compares answers to one request, so use 2 or more"
         require(self.num_generations >= 2, "verifier.num_generations", self.num_generations, compares)
-        for key in ("temperature", "learning_rate"):
-            require(getattr(self, key) > 0, f"verifier.{key}", getattr(self, key), "use a value above 0")
-        fits = self.temperature <= MOST_TEMPERATURE
-        require(fits, "verifier.temperature", self.temperature, "use a value up to 100, such as 1.0")
+        require(self.learning_rate > 0, "verifier.learning_rate", self.learning_rate, "use a value above 0")
+        fits = LEAST_TEMPERATURE <= self.temperature <= MOST_TEMPERATURE
+        require(fits, "verifier.temperature", self.temperature, "use a value from 0.01 to 100, such as 1.0")

@@ -329,7 +329,7 @@ def test_eval_has_cases_written_by_what_was_trained_and_solutions_by_the_solver(
     [
         ("verifier.num_generations=1", "GRPO compares answers to one request"),
         ("verifier.batch_size=0", "use 1 or more"),
-        ("verifier.temperature=0", "use a value above 0"),
+        ("verifier.temperature=0", "use a value from 0.01 to 100"),
         ("verifier.batches=-1", "use 0 or more"),
     ],
 )
