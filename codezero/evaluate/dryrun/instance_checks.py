@@ -26,7 +26,7 @@ def is_instance(value: Any, spec: Any, /) -> bool:
         if spec.host is object:
             return True
         if spec.host is type:
-            return type(value) in (Class, TypeValue)
+            return type(value) in (Class, TypeValue, NamedTuple)
         if type(value) is Instance:
             return value.cls.builtin is not None and issubclass(value.cls.builtin.host, spec.host)
         return isinstance(value, spec.host)

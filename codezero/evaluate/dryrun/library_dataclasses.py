@@ -83,7 +83,8 @@ def _make_dataclass(cls: Any, **given: Any) -> Class:
         cls.namespace.setdefault("__hash__", None)
     if options["slots"]:
         cls.slots = frozenset(fields)
-    cls.namespace.setdefault("__match_args__", tuple(f.name for f in fields.values() if f.init and not f.kw_only))
+    if options["match_args"]:
+        cls.namespace.setdefault("__match_args__", tuple(f.name for f in fields.values() if f.init and not f.kw_only))
     return cls
 
 

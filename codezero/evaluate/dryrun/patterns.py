@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from array import array
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +22,7 @@ Captures = list[tuple[Store, Any]]
 Pattern = Callable[[Frame, Any, Captures], Any]
 """A function that returns True if a value matches, and adds the values for the names of the pattern, which are bound
 only when the whole pattern has matched."""
-_SEQUENCES = (list, tuple, NamedTupleValue, deque, range)
+_SEQUENCES = (list, tuple, NamedTupleValue, deque, range, array)
 
 
 def _pattern(unit: Unit, node: ast.pattern) -> Pattern:
@@ -95,8 +96,8 @@ def _mapping(unit: Unit, node: ast.MatchMapping) -> Pattern:
     store = _bind(unit, node.rest)
 
     def match(frame: Frame, value: Any, captures: Captures) -> bool:
-        if type(value) is Instance and value.data is not None:
-            raise Unsupported("a pattern for this type")
+        if type(value) is Instance and (value.data is not None or any(one.is_library for one in value.cls.mro)):
+            raise Unsupported("a pattern for this type")  # such as ChainMap
         if type(value) not in DICTS:
             return False
         meter.allocate(len(value) * 64)

@@ -179,6 +179,7 @@ def test_the_text_of_a_flag_is_unknown(text):
         "import statistics\ntry: 1 / 0\nexcept (statistics.StatisticsError, ZeroDivisionError): return 1",
         "import statistics\ntry: raise statistics.StatisticsError\nexcept ValueError: return 1",
         "return list[int]([1])[0]",
+        "from collections import ChainMap\nmatch ChainMap({1: 1}):\n    case {1: x}: return x",
         "class A:\n    def __index__(self): return 1\nreturn [1, 2, 3][:A()][0]",
         "from enum import IntEnum\nclass L(IntEnum):\n    ONE = 1\nreturn [1, 2][:L.ONE][0]",
         "from enum import IntEnum\nclass L(IntEnum):\n    ONE = 1\nreturn [2, 1].pop(L.ONE)",
