@@ -149,7 +149,7 @@ def _parts(case: ExaminedNode, findings: Sequence[Finding]) -> Iterator[tuple[st
 def _end(path: Path, most: int) -> str:
     text = text_of(path, most)
     if not text and path.stat().st_size:
-        raise Unusable("it has zeros only")
+        raise Unusable("its end has zeros only, or no beginning of a line")
     return text
 
 

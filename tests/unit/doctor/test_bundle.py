@@ -260,7 +260,7 @@ def test_a_huge_sparse_log_costs_nothing(tmp_path):
     case, log = hostile(tmp_path)
     with log.open("wb") as file:
         file.truncate(1 << 30)
-    assert left_out(case) == {"logs/swarm.log": "it has zeros only"}
+    assert left_out(case) == {"logs/swarm.log": "its end has zeros only, or no beginning of a line"}
     with log.open("ab") as file:
         file.write(b"x\n" * 600_000)
     found = bundle.collect(case, []).files["logs/swarm.log"]
