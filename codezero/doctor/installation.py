@@ -27,7 +27,9 @@ def check_python(case: ExaminedNode) -> Iterator[Finding]:
         f"codezero {checkout.version()}, Python {platform.python_version()} on {platform.system()} {platform.machine()}"
     )
     if not OLDEST <= sys.version_info[:2] <= NEWEST:
-        yield error("python", found, "codezero needs 3.10 to 3.13", "PYTHON=python3.12 ./run_rl_swarm.sh")
+        makes = "remove .venv and start it anew: PYTHON=python3.12 ./run_rl_swarm.sh"
+        do = makes if checkout.ROOT else "install codezero for one of these: python3.12 -m venv"
+        yield error("python", found, "codezero needs 3.10 to 3.13", do)
     else:
         yield ok("python", found)
     if sys.prefix == sys.base_prefix and "CODEZERO_VENV" not in case.environment:

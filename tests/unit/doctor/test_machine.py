@@ -19,7 +19,10 @@ def test_a_python_that_is_too_old(tmp_path, monkeypatch):
     assert not told(installation.check_python(case), "error")
     monkeypatch.setattr(sys, "version_info", (3, 9, 1))
     (fault,) = told(installation.check_python(case), "error")
-    assert "codezero needs 3.10 to 3.13" in fault
+    assert "codezero needs 3.10 to 3.13 | remove .venv and start it anew: PYTHON=python3.12 ./run_rl_swarm.sh" in fault
+    monkeypatch.setattr(checkout, "ROOT", None)
+    (fault,) = told(installation.check_python(case), "error")
+    assert fault.endswith("install codezero for one of these: python3.12 -m venv")
 
 
 def fake_packages(monkeypatch, required, **installed):
