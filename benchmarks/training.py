@@ -11,15 +11,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import msgspec
-
 from benchmarks.harness import ROOT, Counts
 from codezero.harness.bench import execute
-from codezero.observe import groups_file, probes
+from codezero.observe import probes
 from codezero.observe.groups_file import SeenGroup, SeenRollout, SeenRound
 from codezero.observe.probes import ProbeReport
 from codezero.runtime.stop import GRACE_S, SAVE_S
 from codezero.tasks.testcases import read_tests
+from codezero.views.groups import GroupsIndex
+from codezero.views.runs import JsonLines
 from codezero.workers import Workers
 
 KEPT = (
@@ -125,7 +125,7 @@ def probed(folder: Path) -> Counts:
     path = folder / "logs" / probes.NODE.file
     if not path.exists():
         return {"passes": [], "text": ""}
-    found = probes.learning([msgspec.json.decode(line, type=ProbeReport) for line in path.read_bytes().splitlines()])
+    found = probes.learning(JsonLines(path, ProbeReport).read())
     return {
         "passes": [[one.last_round, _short(one.sampled), _short(one.greedy)] for one in found.passes],
         "text": found.text,
@@ -173,7 +173,5 @@ def _execute(tried: list[tuple[SeenGroup, SeenRollout]], truth: dict[tuple[str, 
 
 def _rounds(folder: Path) -> list[SeenRound]:
     """The logged rounds in their order; of one that was played twice the last."""
-    path = folder / "logs" / groups_file.NAME
-    files = [one for one in (path.with_suffix(".1.jsonl"), path) if one.exists()]
-    lines = [line for file in files for line in file.read_bytes().splitlines()]
-    return list({one.round: one for one in (msgspec.json.decode(line, type=SeenRound) for line in lines)}.values())
+    index = GroupsIndex(folder / "logs")
+    return [found for number in index.rounds() if (found := index.read(number)) is not None]

@@ -14,6 +14,7 @@ from codezero import cli
 from codezero.config.load import load_config
 from codezero.observe.groups_file import SeenGroup, SeenRollout, SeenRound, SeenTask
 from tests.builders import save_tiny
+from tests.unit.observe.test_probes import probe, write
 
 
 def mbpp_file(folder):
@@ -273,12 +274,21 @@ def test_own_attempts_are_executed_once_and_compared_with_what_was_predicted(tmp
     (tmp_path / "logs").mkdir()
     peers = msgspec.structs.replace(group, peer_id="other", external=True)
     lines = [msgspec.json.encode(SeenRound(round=number, groups=[group, peers])) for number in (1, 2, 3, 3)]
-    (tmp_path / "logs" / "groups.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+    torn = lines[0][:40]  # as a kill leaves it, and the next start puts a line after it
+    (tmp_path / "logs" / "groups.jsonl").write_bytes(b"\n".join([lines[0], torn, *lines[1:], torn]))
     found = training.attempts(tmp_path, [(1, 2), (3, 4), (5, 6)])
     assert found == {"1-2": [8, 2, 3.5, 4, 2, 2, 3, 1], "3-4": [4, 1, 1.75, 2, 1, 1, 0, 0]}
 
     (tmp_path / "logs" / "groups.jsonl").write_bytes(lines[2] + b"\n")  # what came before was rotated away
     assert training.attempts(tmp_path, [(1, 2), (3, 4)]) == {"3-4": [4, 1, 1.75, 2, 1, 1]}
+
+
+def test_of_probes_a_line_that_a_kill_has_torn_is_left_out(tmp_path):
+    reports = [probe(number, {"a": 2, "b": number}) for number in (0, 1)]
+    write(tmp_path / "logs", reports)
+    with (tmp_path / "logs" / "probe.jsonl").open("a") as file:
+        file.write('{"round": 2, "policy_ver')
+    assert training.probed(tmp_path)["passes"] == [[0, 0.5, 0.5], [1, 0.75, 0.5]]
 
 
 def test_splits_of_runs_are_never_trained_on():
