@@ -133,10 +133,11 @@ def probed(folder: Path) -> Counts:
 
 
 def attempts(folder: Path, pieces: list[tuple[int, int]]) -> Counts:
-    """By block of rounds, as far as the logs go back: the node's own attempts, those that were masked, the sum of the
-    others' predicted probabilities, those of them predicted right, those right when executed, and both; then those at
-    tasks of which it has seen no group before, own or a peer's, and how many of these are right when executed. Logs
-    that do not go back to the first round cannot tell these two, which are then left out."""
+    """Eight numbers for each block of rounds, as far as the logs go back: the node's own attempts; those that were
+    masked; of the others the sum of the predicted probabilities, those predicted right, those right when executed,
+    those that are both, those at tasks of which it has seen no group before, own or a peer's, and those of these that
+    are right when executed. Logs that do not go back to the first round cannot tell the last two, which are left out
+    then."""
     found = {f"{first}-{last}": [0, 0, 0.0, 0, 0, 0, 0, 0] for first, last in pieces}
     truth: dict[tuple[str, str], bool] = {}
     drawn: set[str] = set()
