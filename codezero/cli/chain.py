@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import threading
 from collections.abc import Callable
 
 from codezero.cli.options import Commands, add_command, add_group, add_stop_with_parent, duration, path, port
 from codezero.runtime.console import Console
+from codezero.runtime.stop import on_stop
 
 _EXAMPLES = """\
 examples:
@@ -89,8 +89,7 @@ def _tick(options: argparse.Namespace) -> None:
     from codezero.devchain import coordinator, tick
 
     asked = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: asked.set())
+    on_stop(lambda *_: asked.set())
     client, contract = coordinator.open_coordinator(options.folder, options.rpc_url)
     tick.run(client, contract, options.every, asked, Console())
 

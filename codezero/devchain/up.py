@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ from codezero.errors import ChainError
 from codezero.ledger.account import ETHER
 from codezero.runtime import state
 from codezero.runtime.console import Console
+from codezero.runtime.stop import on_stop
 
 CHECK_S = 1.0
 """Seconds between two checks that the chain still runs."""
@@ -43,14 +43,13 @@ DEFAULT_CHAIN_ID = 31337
 
 
 def up(options: ChainOptions) -> int:
-    """Runs a chain until SIGINT or SIGTERM, and returns the exit code. Prints `chain ID ready at URL` once it answers.
+    """Runs a chain until a signal asks it to stop; returns the exit code. Prints `chain ID ready at URL` once it
+    answers.
 
     Raises CodezeroError: the folder or port is in use or cannot be used, or anvil is missing or ends by itself.
     """
     console, asked = Console(), threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has a hang-up
-            signal.signal(number, lambda *_: asked.set())
+    on_stop(lambda *_: asked.set())
     with state.locked(options.folder, what="chain folder", holder="chain", setting="--folder") as lock:
         chain = choose(options)
         with run(chain, options, lock, console) as check:

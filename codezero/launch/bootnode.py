@@ -3,7 +3,6 @@ train."""
 
 from __future__ import annotations
 
-import signal
 import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -20,6 +19,7 @@ from codezero.network.dht.link import SwarmLink
 from codezero.network.join import rules_of, take_identity
 from codezero.runtime.amounts import counted
 from codezero.runtime.console import Console
+from codezero.runtime.stop import on_stop
 
 STATUS_S = 10.0
 """Seconds between two counts of the nodes in reach; a line is printed when the count has changed."""
@@ -28,7 +28,7 @@ STATUS_S = 10.0
 def run_bootnode(
     listen: Sequence[str], announce: Sequence[str], identity_path: Path, network: Network, invite: Path | None = None
 ) -> int:
-    """Serves swarms of one wire format until SIGINT or SIGTERM; returns the exit code.
+    """Serves swarms of one wire format until a signal asks it to stop; returns the exit code.
 
     Prints a line `bootnode PEER_ID listening on MULTIADDRESS` for each address once it can be used; then `invite` gets
     a swarm file, for nodes whose swarm has the default name and group size.
@@ -46,8 +46,7 @@ def run_bootnode(
         reach=Reach.server,
         identity_path=str(identity_path),
     )
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: asked.set())
+    on_stop(lambda *_: asked.set())
     with ExitStack() as stack:
         _, key_file = take_identity(config, console, stack)
         link = SwarmLink(config, key_file, PeerCache(identity_path.with_suffix(".peers.json")), rules_of(network))

@@ -11,7 +11,7 @@ from types import FrameType, TracebackType
 from codezero.errors import OUTAGE, NetworkError
 from codezero.launch.child import Child, ChildProgram, ChildState
 from codezero.runtime.console import Console
-from codezero.runtime.stop import SAVE_S
+from codezero.runtime.stop import SAVE_S, on_stop
 
 MAX_CRASHES = 5
 """The number of consecutive crashes, without progress in between, after which a program is given up."""
@@ -24,7 +24,6 @@ FIRST_PAUSE_S = 1.0
 MAX_PAUSE_S = 300.0
 """The longest wait between two starts of a program, in seconds."""
 _TICK_S = 0.1
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Supervisor:
@@ -47,9 +46,7 @@ class Supervisor:
         self._width = 0
 
     def __enter__(self) -> Supervisor:
-        ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN  # nohup ignores it, to outlive the terminal
-        taken = [number for number in _SIGNALS if not (number == signal.SIGHUP and ignored)]
-        self._previous = {number: signal.signal(number, self._count_signal) for number in taken}
+        self._previous = on_stop(self._count_signal)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

@@ -1,4 +1,5 @@
-"""Stopping by Ctrl-C and SIGTERM: both end the current round; a timer ends a process that does not react.
+"""Stopping by Ctrl-C, SIGTERM and a terminal that goes: each ends the current round; a timer ends a process that does
+not react.
 
 The files on disk are consistent at every moment, so only the current round is lost, whichever way it ends.
 """
@@ -12,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from types import FrameType
+from typing import Any
 
 GRACE_S = 12.0
 """Seconds until a stop ends the process by force; the rest of the promised 15 s is for its exit."""
@@ -22,13 +24,22 @@ REPEAT_S = 2.0
 _STOPPING = b"\nstopping: the running round is dropped, finished ones are saved (once more to stop at once)\n"
 
 
+def on_stop(handle: Callable[[int, FrameType | None], object]) -> dict[int, Any]:
+    """Has `handle` called at SIGINT, SIGTERM and SIGHUP, but for a SIGHUP that is ignored, as nohup does to outlive the
+    terminal. Returns what handled each before."""
+    taken = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        taken.append(signal.SIGHUP)
+    return {number: signal.signal(number, handle) for number in taken}
+
+
 @contextmanager
 def stop_on_signals(
     leave: Callable[[], None] = lambda: None,
 ) -> Iterator[Callable[[], AbstractContextManager[None]]]:
-    """Turns the first SIGINT or SIGTERM into KeyboardInterrupt in the main thread. One that comes `REPEAT_S` or more
-    after it, or the end of the grace period, ends the process at once with exit code 0. The signal handler first calls
-    `leave`, which releases the terminal.
+    """Turns the first signal of `on_stop` into KeyboardInterrupt in the main thread. A SIGINT or SIGTERM `REPEAT_S` or
+    more after it, or the end of the grace period, ends the process at once with exit code 0. The signal handler first
+    calls `leave`, which releases the terminal.
 
     Yields a context manager that suspends both for work that must finish, such as a last checkpoint."""
     asked_at_s: float | None = None  # monotonic
@@ -38,7 +49,8 @@ def stop_on_signals(
     def handle(signum: int, frame: FrameType | None) -> None:
         nonlocal asked_at_s
         if asked_at_s is not None:
-            if time.monotonic() - asked_at_s < REPEAT_S:
+            # bash sends its jobs a second SIGHUP when the terminal goes, which is nobody's impatience.
+            if signum == signal.SIGHUP or time.monotonic() - asked_at_s < REPEAT_S:
                 return
             os._exit(0)
         asked_at_s = time.monotonic()
@@ -63,7 +75,7 @@ def stop_on_signals(
             if asked_at_s is not None:
                 timer.start()
 
-    previous = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    previous = on_stop(handle)
     try:
         yield unhurried
     finally:

@@ -27,6 +27,7 @@ def start(folder, listen=ANYWHERE, *options):
             *("--identity", str(folder / "bootnode.pem"), *options),
         ],
         stdin=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # nohup has it ignored
     )
 
 
@@ -70,7 +71,7 @@ def test_a_bootnode_says_where_it_is_under_an_identity_that_it_keeps(shared):
     socket.create_connection(("127.0.0.1", found.port), timeout=10).close()
 
 
-@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, "parent gone"])
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, "parent gone"])
 def test_a_bootnode_stops_when_asked_and_leaves_no_daemon(bootnode, end):
     bootnode.stdin.close() if end == "parent gone" else bootnode.send_signal(end)
     code, output = ending(bootnode)

@@ -54,6 +54,7 @@ with stop.stop_on_signals():
 @contextmanager
 def started(program, says):
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    pipes["preexec_fn"] = lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup has it ignored
     with subprocess.Popen([sys.executable, "-c", program], text=True, **pipes) as process:
         assert process.stdout.readline() == f"{says}\n"
         yield process
@@ -74,6 +75,15 @@ def test_the_same_stop_sent_twice_by_a_service_manager_still_saves(again):
         process.send_signal(signal.SIGTERM)
         assert process.stderr.readline() == "\n"  # the first of the message: the signal was handled
         process.send_signal(again)
+        assert process.stdout.readline() == "saved\n"
+        assert process.wait(20) == 0
+
+
+def test_a_terminal_that_goes_leaves_time_to_save_though_bash_tells_of_it_twice():
+    with started(SAVES.format(repeat_s=0.0, saves_for_s=2), "runs") as process:
+        process.send_signal(signal.SIGHUP)
+        assert process.stderr.readline() == "\n"
+        process.send_signal(signal.SIGHUP)
         assert process.stdout.readline() == "saved\n"
         assert process.wait(20) == 0
 

@@ -159,11 +159,11 @@ def test_without_a_terminal_there_are_lines(tmp_path):
     assert process.communicate(timeout=300)[0] == "done: a summary\n"
 
 
-def test_a_closed_terminal_ends_the_program_as_ever(start):
+def test_a_closed_terminal_stops_the_program(start):
     terminal = start()
     terminal.expect(FRAME)
     os.close(terminal._master)
-    assert terminal.process.wait(300) == -signal.SIGHUP
+    assert terminal.process.wait(300) >= 0  # not killed; what it prints last has nowhere to go
     terminal._master = os.open(os.devnull, os.O_RDONLY)
 
 
