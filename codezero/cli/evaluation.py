@@ -231,12 +231,12 @@ def _solve(
     loaded, where = load(name, trained)
     questions = [problem.task.question for problem in problems]
     batch = options.batch or policy.rows_at_once(loaded, questions, options.max_new_tokens)
-    bar.write(f"model: {name}, on {where}, {batch} completions at a time")
+    bar.write(f"model: {name}, on {where}, {batch} completions at a time", file=sys.stderr)
     sample = WithinMemory(sample_groups)
     by = loaded if options.verify else None
     if writer is not None:
         by, _ = load(writer.model, writer)
-        bar.write(f"test writer: {writer.model} of {writer.folder}, {writer.checkpoint}")
+        bar.write(f"test writer: {writer.model} of {writer.folder}, {writer.checkpoint}", file=sys.stderr)
 
     num_tokens, spent_s, speed = 0, 0.0, ""
 
