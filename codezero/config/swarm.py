@@ -67,7 +67,8 @@ class SwarmConfig:
     window: int = 2
     """W, the number of its own latest rounds from which a node uses peers' groups; each is used at most once."""
     patience: float = 1.0
-    """Longest wait for peers in a round, as a share of the round's time so far; silent peers are not waited for."""
+    """Longest wait for peers in a round, as a share of the round's time so far, at most an hour; silent peers are not
+    waited for."""
     logprobs: bool = False
     """Send the log-probs of own attempts with them, and weigh those of peers with the same model.name by the log-probs
     that they send, where these are plausible (docs/learning.md). In native swarms only."""

@@ -112,7 +112,7 @@ class SwarmGossip:
                 num_too_large,
                 len(groups),
             )
-        now = _Exchange(round_id, record, self._life_s(elapsed_s), self._config.patience * elapsed_s)
+        now = _Exchange(round_id, record, self._life_s(elapsed_s), min(self._config.patience * elapsed_s, MAX_TTL_S))
         while True:
             fresh = await self._watch(now)
             unusable = await self._gather(now, fresh) if fresh else set()

@@ -293,6 +293,14 @@ def test_the_wait_is_bounded_by_patience_times_elapsed():
         assert board.looks == looks
 
 
+async def test_a_node_that_was_suspended_for_hours_does_not_wait_as_long(monkeypatch):
+    board = Board()
+    monkeypatch.setattr(gossip_module, "time", SimpleNamespace(monotonic=lambda: board.looks))  # a second a look
+    monkeypatch.setattr(gossip_module, "MAX_TTL_S", 3.0)
+    await exchange(gossip(board, Link("silent")), 1, elapsed_s=12.0)
+    assert board.looks == 3
+
+
 def test_enough_addresses_end_the_wait():
     board = Board(**{f"p{number}": of(f"p{number}", str(number)) for number in range(8)})
     play(board, link=Link("silent"), elapsed_s=60.0)
