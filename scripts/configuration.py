@@ -24,7 +24,8 @@ INTRODUCTION = f"""\
 
 Made from the code by `{COMMAND}`. Give any of them as `key=value`; the defaults are those of a node that
 is given none. `codezero run --show-config` prints what yours come to. One node at a time may use a state folder,
-and a state folder keeps its model and training method.
+and a state folder keeps its model and training method. A relative path is taken from the folder in which the command
+runs, which for `run_rl_swarm.sh` is its own; only a swarm file is looked for where you are. `~` is your home.
 
 | section | what it sets |
 |---|---|
