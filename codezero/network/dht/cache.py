@@ -40,7 +40,8 @@ class PeerCache:
         now = time.time()
         fresh = dict.fromkeys(addresses, now)
         before = self._seen_s.keys()
-        self._seen_s = {**self._seen_s, **fresh}
+        # Those seen while the clock was ahead would else keep every later one out.
+        self._seen_s = {**{address: min(seen_s, now) for address, seen_s in self._seen_s.items()}, **fresh}
         kept: list[str] = []
         at = Counter[str]()
         for address in self.addresses():  # of those seen at the same time the oldest come first

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from codezero.network.dht import cache
-from codezero.network.dht.cache import PeerCache
+from codezero.network.dht.cache import MAX_PEERS, PeerCache
 
 A, B, C = (f"/ip4/10.0.0.{n}/tcp/1/p2p/Qm{n}" for n in (1, 2, 3))
 NOW = time.time()
@@ -66,6 +66,16 @@ def test_what_is_no_address_is_passed_over(path, address):
 def test_peers_not_seen_for_a_month_are_forgotten(path):
     path.write_text(json.dumps({A: NOW - 31 * 86_400, B: NOW - 29 * 86_400}))
     assert PeerCache(path).addresses() == [B]
+
+
+def test_peers_seen_by_a_clock_that_was_ahead_do_not_keep_later_ones_out(path, monkeypatch):
+    many = {f"/ip4/10.0.{number}.1/tcp/1/p2p/Qm{number}": NOW + 86_400 for number in range(MAX_PEERS)}
+    path.write_text(json.dumps(many))
+    one = PeerCache(path)
+    for later in (0, 10):
+        monkeypatch.setattr(cache.time, "time", lambda later=later: NOW + later)
+        one.note([A])
+    assert one.addresses()[0] == A
 
 
 def test_a_thousand_strangers_do_not_push_out_those_still_there(path):
