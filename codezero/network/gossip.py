@@ -219,10 +219,11 @@ class SwarmGossip:
         """Adds groups to the pool, only the first of equal ones. Their order was drawn at random: the order of
         arrival depends on the distance of a node, and not on who wrote the group."""
         for group in groups:
-            if _fingerprint(group) in self._known_groups:
+            fingerprint = _fingerprint(group)
+            if fingerprint in self._known_groups:
                 self._reader.reject(group.peer_id, Reason.DUPLICATE)
             else:
-                remember(self._known_groups, _fingerprint(group))
+                remember(self._known_groups, fingerprint)
                 now.pool.append(group)
 
     async def _take(self, dht: Dht, notice: Notice) -> list[RolloutGroup] | Reason:
