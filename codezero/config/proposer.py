@@ -34,8 +34,8 @@ class ProposerConfig:
     """Backend of the proposer's model: transformers (in this process) or openai (a server with that protocol); auto
     takes the server if proposer.url is set."""
     model: str = "auto"
-    """The model that writes problems: auto (Qwen3-4B if an NVIDIA GPU has 24 GiB for it, else the solver's model), a
-    catalogue name, a hub id or a folder; for openai its name on the server."""
+    """The model that writes problems: auto (Qwen3-4B if an NVIDIA GPU has 24 GiB for it, else the solver's model; once
+    trained it stays the same), a catalogue name, a hub id or a folder; for openai its name on the server."""
     batch_size: int = 4
     """Problems written at a time."""
     max_new_tokens: int = 384

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -23,12 +24,14 @@ from codezero.policy.trained import Trained, with_adapters
 from codezero.policy.writer import Writing
 from codezero.ports import Progress
 from codezero.proposer.written_tests import WrittenTests
+from codezero.runtime import state
 from codezero.runtime.amounts import GIB
 from codezero.runtime.console import Console
 from codezero.train.method import active_lora, free_room
 from codezero.verifier.build import make_solver
 from codezero.verifier.trained import FollowedWriter, begun_in
 from codezero.verifier.write import MAX_NEW_TOKENS, CaseWriter
+from codezero.views.runs import PROPOSER, folder_of
 from codezero.workers import Workers
 
 WRITER = "writer"
@@ -54,6 +57,11 @@ def choose_model(config: NodeConfig, device: torch.device, memory_bytes: int) ->
     return LARGE_PROPOSER if is_large else config.model.name
 
 
+def bound_settings(config: NodeConfig, name: str) -> dict[str, Any]:
+    """Returns the settings that a state folder keeps, for the model of this name; none if nothing is trained."""
+    return {"proposer.model": name, "proposer.lora_r": config.proposer.lora_r} if config.proposer.train else {}
+
+
 def num_bytes(config: NodeConfig, name: str, device: torch.device) -> int:
     """Returns the peak memory in bytes of a proposer with this model. Raises ModelError: weights are not available."""
     return writer.num_bytes(_folder_of(config, name), _writing(config), dtype_of(config, device), device)
@@ -74,12 +82,19 @@ def load(config: NodeConfig, console: Console) -> LoadedModel:
     """Loads the proposer's model, with adapters if it is trained, and others for a test writer's weights if there is
     one.
 
-    Raises ModelError: its weights are not available, or do not fit into memory. Raises StateError or ConfigError: the
-    folder of the test writer holds none, or one of another model.
+    With `proposer.model=auto`, training goes on with the model that the state folder has adapters of.
+
+    Raises ModelError: its weights are not available, or do not fit into memory. Raises StateError: what the state
+    folder has learnt is of another model. Raises StateError or ConfigError: the folder of the test writer holds none,
+    or one of another model.
     """
     device = writer.prepare_device(config.model)
     room = free_room(config.train, device, config.state_dir)
+    folder = folder_of(Path(config.state_dir).expanduser(), PROPOSER)
     name = choose_model(config, device, room.memory)
+    if config.proposer.train and config.proposer.model == "auto":
+        name = state.bound_settings(folder).get("proposer.model", name)
+    state.check_settings(folder, bound_settings(config, name))
     trained = _test_writer(config.proposer, name)
     smaller = "set proposer.model to a smaller one, or proposer.url to a server"
     loaded = writer.load_writer(

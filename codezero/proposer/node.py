@@ -35,6 +35,7 @@ from codezero.proposer.models import LocalModel, Model, ServedModel
 from codezero.proposer.reference import ReferenceCheck
 from codezero.proposer.write import Writer
 from codezero.proposer.written_tests import WrittenTests
+from codezero.runtime import state
 from codezero.runtime.files import append
 from codezero.tasks.build import local_questions
 from codezero.train.checkpoint import CheckpointStore
@@ -80,6 +81,7 @@ class ProposerNode:
         self._monitor = BatchMonitor(PROPOSED, parts.log_dir, self._console, self._status)
 
         model, self._weights = self._make_model()
+        self._bound = build.bound_settings(config, model.name)
         self._status.update(model=model.name)
         self._writer = Writer(model, config.proposer, seed=config.seed)
         workers = parts.stack.enter_context(Workers(1))
@@ -191,6 +193,7 @@ class ProposerNode:
         return found.round
 
     def _save(self, report: BatchReport) -> None:
+        state.bind_settings(self._folder, self._bound)
         (engine, learner), version = self._saved_training_state, UNTRAINED
         if self._learner is not None and self._engine is not None:
             engine, learner = writer.saved(self._engine), self._learner.state_dict()

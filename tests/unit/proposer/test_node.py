@@ -9,7 +9,8 @@ import torch
 from codezero.cli import main
 from codezero.config import NodeConfig, ProposerBackend, ProposerConfig
 from codezero.config.load import load_config
-from codezero.errors import ConfigError, ModelError
+from codezero.errors import ConfigError, ModelError, StateError
+from codezero.observe.status import read_status
 from codezero.proposer import build, node
 from codezero.proposer.node import run_proposer
 from codezero.runtime.console import Console
@@ -169,6 +170,23 @@ def test_a_run_that_does_not_train_keeps_what_one_before_has_learnt(tmp_path):
     assert any("lora" in name for name in idle.learner["weights"])
     assert len(idle.node["learner"]["drafts"]) == 1
     assert len(kept_after("proposer.train=true").node["learner"]["drafts"]) == 2
+
+
+def test_a_trained_proposer_keeps_its_model_whatever_memory_is_free_and_refuses_another(tmp_path, monkeypatch):
+    """Two models of equal shapes: the adapters of one would be loaded into the other unseen."""
+    model, other = (save_tiny(tmp_path / name, max_position_embeddings=8192) for name in ("a", "b"))
+    settings = [
+        *(f"model.name={model}", "model.device=cpu", "proposer.train=true", "proposer.max_new_tokens=8"),
+        *("proposer.batches=1", "proposer.batch_size=1", f"state_dir={tmp_path}", f"tracking.log_dir={tmp_path}"),
+    ]
+    assert run_proposer(load_config(settings), None) == 0
+    with monkeypatch.context() as patched:
+        patched.setattr(build, "choose_model", lambda *_: other)  # another amount of memory is free
+        assert run_proposer(load_config(settings), None) == 0
+    assert CheckpointStore(tmp_path / "proposer" / "checkpoints").load_latest().round == 2
+    assert read_status(tmp_path / "proposer").model == model
+    with pytest.raises(StateError, match=f"was made with proposer.model={model}, not {other}: set proposer.model="):
+        run_proposer(load_config([*settings, f"proposer.model={other}"]), None)
 
 
 def test_a_proposer_beside_a_solver_uses_a_folder_of_its_own(tmp_path):
