@@ -10,8 +10,9 @@ from contextlib import contextmanager
 
 OUTAGE = 75
 """The exit code of a node that ends with a temporary error: EX_TEMPFAIL of sysexits.h."""
-_SQLITE_PASSES = ("database or disk is full", "database is locked")
-"""SQLite's texts of errors that may pass, whose codes Python 3.10 does not tell."""
+_SQLITE_PASSES = ("database or disk is full", "database is locked", "disk I/O error")
+"""SQLite's texts of errors that may pass, whose codes Python 3.10 does not tell. The last one is also that of a full
+disk, as a database is opened."""
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 """The numbers of the errors of a full disk, and of a full share of it."""
 

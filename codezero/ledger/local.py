@@ -90,6 +90,9 @@ class LocalLedger:
             with self._db:
                 self._db.execute("INSERT INTO peer VALUES (?, ?) ON CONFLICT DO NOTHING", (peer_id, time.time()))
                 self._start_s = self._clock() if round_s else 0.0
+        except sqlite3.OperationalError as error:  # of the system: a damaged file is another sqlite3.Error
+            do = "free space on its disk, or make the file and its folder readable and writable"
+            raise LedgerError(f"cannot open the ledger {path}: {error}; {do}") from error
         except sqlite3.Error as error:
             raise LedgerError(
                 f"cannot open the ledger {path}: {error}; move the file away to start a new one"

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from codezero.cli import main
-from codezero.errors import LedgerError
+from codezero.errors import LedgerError, is_outage
 from codezero.ledger import local
 from codezero.ledger.leaderboard import read_leaderboard
 from codezero.ledger.local import LocalLedger
@@ -53,6 +53,19 @@ def test_a_file_that_is_no_database_is_named(tmp_path):
     (tmp_path / "ledger.sqlite").write_text("hello " * 100)
     with pytest.raises(LedgerError, match=r"cannot open the ledger .*ledger\.sqlite"):
         LocalLedger(tmp_path / "ledger.sqlite", "local")
+
+
+def test_a_full_disk_at_a_start_is_an_outage_and_the_file_stays(tmp_path, monkeypatch):
+    """SQLite has no room for the index of its log, and says so in these words."""
+
+    def full(path):
+        raise sqlite3.OperationalError("disk I/O error")
+
+    monkeypatch.setattr(local, "_open", full)
+    with pytest.raises(LedgerError, match=r"cannot open .*: disk I/O error; free space on its disk") as found:
+        LocalLedger(tmp_path / "ledger.sqlite", "local")
+    assert is_outage(found.value)
+    assert "move the file away" not in str(found.value)
 
 
 def test_a_file_that_cannot_be_read_any_more_is_named(tmp_path):
