@@ -79,10 +79,16 @@ class TrainingError(CodezeroError):
 class DoesNotFit(TrainingError):
     """Training needs more memory or disk than can be used."""
 
-    def __init__(self, needs: str, hints: Sequence[str]) -> None:
+    def __init__(self, needs: str, hints: Sequence[str], lacks_memory: bool) -> None:
         """`needs` says what is needed and what there is; `hints` are settings that need less."""
         super().__init__(f"{needs}: set {', or '.join(hints)}")
-        self.needs = needs
+        self.needs, self.lacks_memory = needs, lacks_memory
+
+
+class DiskTooFull(TrainingError):
+    """A node that has saved rounds lacks disk to save more: other programs have taken it."""
+
+    may_pass = True
 
 
 class StateError(CodezeroError):

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from codezero.config import Backend, Network, NodeConfig, RolloutEngine, TrainConfig, TrainMethod
-from codezero.errors import TrainingError
+from codezero.errors import DiskTooFull, DoesNotFit, TrainingError
 from codezero.evaluate.backends.transformers import Frozen, TransformersBackend
 from codezero.evaluate.build import LARGE_JUDGE, JudgeWeights, count_workers, evaluator_line, judge_that_fits
 from codezero.llm import catalogue, engines, store
@@ -205,7 +205,12 @@ def plan_node(
             return None
         is_base = backend is Backend.transformers and judge.is_policy(dtype)
         load = workload(config, device.type, dtype, judge.num_bytes(backend), is_base)
-        return plan_training(shape, config.train, load, room_of_plan)
+        try:
+            return plan_training(shape, config.train, load, room_of_plan)
+        except DoesNotFit as error:
+            if error.lacks_memory or not saved:
+                raise
+            raise DiskTooFull(f"{error.needs}: free space, and start again to continue") from error
 
     found, kept = None, bound.get("evaluator.backend")
     if config.evaluator.backend is Backend.auto:

@@ -73,9 +73,11 @@ def plan_training(shape: ModelShape, config: TrainConfig, load: Workload, room: 
         for what, wanted, free in (("memory", nearest.peak, room.memory), ("disk", nearest.disk, room.disk))
         if wanted > free
     ]
+    lacks_memory = nearest.peak > room.memory
     raise DoesNotFit(
         f"training with train.method={nearest.method.value} needs {' and '.join(needs)}",
-        list(_hints(shape, config, load, nearest.peak > room.memory)),
+        list(_hints(shape, config, load, lacks_memory)),
+        lacks_memory,
     )
 
 

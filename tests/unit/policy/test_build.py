@@ -13,7 +13,7 @@ from transformers import Qwen2Config
 from codezero.config import Backend, RolloutEngine, TrainMethod
 from codezero.config.checkout import ROOT
 from codezero.config.load import load_config
-from codezero.errors import ConfigError, EvaluatorError, RolloutError, StateError, TrainingError
+from codezero.errors import ConfigError, EvaluatorError, RolloutError, StateError, TrainingError, is_outage
 from codezero.evaluate import build as judging
 from codezero.evaluate.build import JudgeWeights
 from codezero.evaluate.judge import ModelJudge
@@ -301,6 +301,24 @@ def test_weights_that_two_checkpoints_share_count_once(monkeypatch, tmp_path):
         load_config(["tasks=builtin", "swarm=alone", "model.device=cpu"]), tmp_path, Console(), downloads=False
     )
     assert set(rooms) == {1120}
+
+
+@pytest.mark.parametrize(
+    ("rounds", "memory_gib", "passes"),
+    [(1, 16, True), (0, 16, False), (1, 0, False)],
+    ids=["of a node with a checkpoint", "of a new node", "with memory short too"],
+)
+def test_a_disk_that_others_have_filled_is_an_outage(monkeypatch, tmp_path, rounds, memory_gib, passes):
+    model = save_tiny(tmp_path / "model")
+    monkeypatch.setattr(build, "free_room", lambda *_: Room(memory=memory_gib << 30, disk=1000))
+    for number in range(rounds):
+        (tmp_path / "checkpoints" / f"round-{number}").mkdir(parents=True)
+        (tmp_path / "checkpoints" / f"round-{number}" / "learner.pt").write_bytes(b"x" * 100)
+    settings = [f"model.name={model}", f"evaluator.model={model}", "tasks=builtin", "swarm=alone", "model.device=cpu"]
+    with pytest.raises(TrainingError, match=r"GiB of disk where") as found:
+        build.plan_node(load_config(settings), tmp_path, Console(), downloads=False)
+    assert is_outage(found.value) is passes
+    assert ("free space, and start again to continue" in str(found.value)) is passes
 
 
 def test_running_the_tests_instead_loads_no_judge(tmp_path, capsys):
