@@ -85,7 +85,7 @@ def test_what_breaks_a_fatal_rule_is_wrong_without_being_asked_about():
     (found,) = score(judge, NO_F, cases=lambda *_: pytest.fail("a dry run"))
     (verdict,) = found.verdicts
     assert (judge.asked, verdict.p_correct, verdict.outcome) == ([], 0.0, Outcome.JUDGED)
-    assert "f" in verdict.reasons["defines"]
+    assert "the tests call f," in verdict.reasons["defines"]
 
 
 def test_without_fatal_rules_the_judge_is_asked_all_the_same():

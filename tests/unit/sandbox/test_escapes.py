@@ -216,7 +216,7 @@ def test_a_program_may_print_what_is_not_text():
     tests = parse_tests("Input:\n1\nOutput:\n1\n")
     code = "import sys\nsys.stdout.buffer.write(b'\\xff\\xfe\\x00')\nsys.stderr.buffer.write(b'\\xff\\x1b[2J')\nexit(1)"
     found = results_of(code, tests)[0]
-    assert found.outcome is CaseOutcome.FAIL
+    assert (found.outcome, found.reason) == (CaseOutcome.FAIL, "printed something else")
 
 
 def test_a_program_that_has_answered_must_still_end():
@@ -266,7 +266,7 @@ def test_files_of_the_host_are_not_there(tmp_path):
 
 @pytest.mark.parametrize("path", ["/x", "/usr/x", "/dev/x", "/root/x", "/lib/x", os.path.dirname(os.__file__) + "/x"])
 def test_nothing_can_be_written_outside_its_folder(path):
-    assert "Error" in answer(f"open({path!r}, 'w').write('x')") or "denied" in answer(f"open({path!r}, 'w')")
+    assert "Error" in answer(f"open({path!r}, 'w').write('x')")
     assert not os.path.exists(path)
 
 
@@ -305,7 +305,7 @@ def test_the_disk_cannot_be_filled():
 
 def test_the_environment_is_not_ours(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-    assert "secret" not in answer("dict(os.environ)")
+    assert answer("os.environ.get('OPENAI_API_KEY')") == "None"
 
 
 def test_signals_reach_nobody_outside():

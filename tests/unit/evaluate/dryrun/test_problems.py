@@ -17,7 +17,7 @@ from tests.unit.tasks.builders import real_mbpp
 @pytest.mark.parametrize("problem", load_problems(), ids=lambda p: p.task.task_id)
 def test_a_built_in_reference_passes_every_case(problem):
     results = dry_run(problem.reference, parse_tests(problem.task.tests))
-    assert [(r.outcome, r.reason) for r in results] == [(CaseOutcome.PASS, "")] * len(results)
+    assert {(r.outcome, r.reason) for r in results} == {(CaseOutcome.PASS, "")}
 
 
 @pytest.mark.parametrize("problem", load_problems(), ids=lambda p: p.task.task_id)
