@@ -1,6 +1,7 @@
 """What tests of judging share: workers that are not processes, and what an evaluator puts before a judge."""
 
 import math
+from collections import defaultdict
 from concurrent.futures import Future
 from unittest.mock import patch
 
@@ -53,6 +54,20 @@ def evaluator(judge, workers, dry_run=True, rewards=None, num_external=math.inf,
 def scored(evaluator, group, external=False):
     (found,) = evaluator.score_groups([(group, external)])
     return found
+
+
+class ScriptedJudge:
+    """Answers from a table by a program's code, or all with one probability; raises an exception."""
+
+    def __init__(self, answers):
+        self.answers = answers if isinstance(answers, dict | Exception) else defaultdict(lambda: answers)
+        self.asked = []
+
+    def judge(self, solutions):
+        self.asked += [solution.code for solution in solutions]
+        if isinstance(self.answers, Exception):
+            raise self.answers
+        return [Opinion(p_correct=self.answers[solution.code]) for solution in solutions]
 
 
 class _Catcher:

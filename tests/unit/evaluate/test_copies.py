@@ -1,7 +1,5 @@
 """Groups whose programs are the same but for what takes no thought to change."""
 
-from collections import defaultdict
-
 import pytest
 
 from codezero.config import Vote
@@ -10,8 +8,7 @@ from codezero.evaluate.jobs import MIN_TOKENS, ProgramPrint, fingerprint
 from codezero.ledger.ballot import Ballot
 from codezero.types import RoundId
 from tests.builders import group, rollout, task
-from tests.strangers import Reader, evaluator, scored
-from tests.unit.evaluate.test_evaluator import ScriptedJudge
+from tests.strangers import Reader, ScriptedJudge, evaluator, scored
 
 TESTS = "assert count_even([1, 2]) == 1\nassert count_even([]) == 0"
 LOOP = """
@@ -104,7 +101,7 @@ def test_a_group_of_which_one_program_is_one_s_own_is_no_copy(original):
 def test_a_masked_attempt_makes_no_other_group_of_a_copy(original):
     """One that nobody can tell of would cost the copier nothing."""
     unreadable = "import numpy\ndef count_even(numbers):\n    return int((numpy.array(numbers) % 2 == 0).sum())"
-    judging = evaluator(ScriptedJudge(defaultdict(lambda: 0.5)), Reader())
+    judging = evaluator(ScriptedJudge(0.5), Reader())
     found = scored(judging, attempts(LOOP, SUM, unreadable))
     assert [reward is None for reward in found.rewards] == [False, False, True]
     assert found.programs == original

@@ -1,10 +1,10 @@
 """What a death means: which text it was, whose it is, and what becomes of the rest."""
 
 import random
-from collections import defaultdict
 from concurrent.futures import Future
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from codezero.config import RewardConfig
@@ -14,8 +14,7 @@ from codezero.evaluate.jobs import P_FAILED, P_PASSED
 from codezero.types import CaseOutcome, CaseResult, Outcome, Refusal, RoundId, SwarmRound
 from codezero.workers import Cause, Death, Workers
 from tests.builders import group, rollout, task
-from tests.strangers import Reader, evaluator, scored
-from tests.unit.evaluate.test_evaluator import ScriptedJudge
+from tests.strangers import Reader, ScriptedJudge, evaluator, scored
 
 RIGHT, WRONG, KILLER, OTHER_KILLER = (
     f"```python\ndef f(x):\n    return {body}\n```" for body in ("x + 1", "x", "kill(x)", "kill(x, 2)")
@@ -172,10 +171,7 @@ def test_groups_come_back_in_order_own_ones_first_however_many_there_are(monkeyp
 def test_a_worker_that_answers_for_another_number_of_attempts_is_not_believed():
     class Forger(Reader):
         def submit(self, job, request, cpu_s, *, fresh=False):
-            return super().submit(job, type(request)(**{**_fields(request), "attempts": ()}), cpu_s)
-
-    def _fields(request):
-        return {name: getattr(request, name) for name in request.__struct_fields__}
+            return super().submit(job, msgspec.structs.replace(request, attempts=()), cpu_s)
 
     (found,) = round_of(Forger(), peers(RIGHT))
     assert found.refused is Refusal.HOSTILE
@@ -197,7 +193,7 @@ TEXTS = [
 def test_verdicts_do_not_depend_on_how_many_workers_there_are_nor_on_their_timing():
     rng = random.Random(7)
     groups = [peers(*rng.sample(TEXTS, 4), address=f"10.0.0.{n}", peer_id=str(n)) for n in range(12)]
-    judge = ScriptedJudge(defaultdict(lambda: 0.6))
+    judge = ScriptedJudge(0.6)
     found = []
     for size in (1, 4):
         with Workers(size) as workers:
@@ -210,7 +206,7 @@ def test_verdicts_do_not_depend_on_how_many_workers_there_are_nor_on_their_timin
 def test_real_workers_say_what_the_same_code_says_in_this_process(workers):
     texts = [text for text in TEXTS if "'b'" not in text]  # sets have another order here
     groups = [own(*texts), own(RIGHT, tests="Input:\n1\nOutput:\n2\n"), own(RIGHT, tests="assert (")]
-    judge = ScriptedJudge(defaultdict(lambda: 0.6))
+    judge = ScriptedJudge(0.6)
     here, there = ([scored(evaluator(judge, one), of) for of in groups] for one in (Reader(), workers))
     assert here == there
 
@@ -230,7 +226,7 @@ class Slow(Reader):
 
 
 SLOW = [f"```python\ndef f(x):\n    return slow(x, {n})\n```" for n in range(4)]
-UNSURE = ScriptedJudge(defaultdict(lambda: 0.5))
+UNSURE = ScriptedJudge(0.5)
 
 
 def test_slow_attempts_leave_some_of_the_groups_time_to_those_that_follow(monkeypatch):

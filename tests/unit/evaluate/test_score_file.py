@@ -11,14 +11,13 @@ from codezero.config.load import load_config
 from codezero.errors import CommandError, StateError
 from codezero.evaluate.build import evaluator_alone
 from codezero.evaluate.jobs import P_FAILED, P_PASSED
-from codezero.evaluate.judge import Opinion
 from codezero.evaluate.score_file import grouped, read_line, score_file, score_stored
 from codezero.runtime import results
 from codezero.runtime.console import Console
 from codezero.types import Outcome, Reward, ScoredGroup, TaskOrigin, Verdict
 from tests.builders import save_tiny
 from tests.commands import interrupted
-from tests.strangers import Reader, evaluator
+from tests.strangers import Reader, ScriptedJudge, evaluator
 from tests.unit.evaluate.test_reading import Deadly
 
 GOOD = {"question": "Add one.", "tests": ["assert f(1) == 2", "assert f(2) == 3"], "source": "mbpp", "solution": "x"}
@@ -49,6 +48,11 @@ class Scorer:
 
 def line(**changes):
     return json.dumps({**GOOD, **changes})
+
+
+def scoring(scorer):
+    """Makes this scorer, in place of an evaluator."""
+    return lambda problem_of: nullcontext(scorer)
 
 
 def score_lines(lines, evaluator):
@@ -111,13 +115,9 @@ def test_an_outage_is_an_error_and_no_reward():
 
 
 def test_what_nobody_can_tell_of_is_an_error_beside_a_probability_and_its_neighbours_have_rewards():
-    class Unsure(Sure):
-        def judge(self, submissions):
-            return [Opinion(p_correct=0.5)] * len(submissions)
-
     programs = ("def f(x):\n    return x + 1", "import numpy\ndef f(x):\n    return numpy.add(x, 1)")
     lines = [line(solution=f"```python\n{program}\n```") for program in programs]
-    right, unsure = score_lines(lines, evaluator(Unsure(), Reader()))
+    right, unsure = score_lines(lines, evaluator(ScriptedJudge(0.5), Reader()))
     assert right["p_correct"] == P_PASSED
     assert "reward" in right
     assert (unsure["outcome"], unsure["p_correct"]) == ("unsure", 0.5)
@@ -163,7 +163,7 @@ def test_a_file_is_scored_line_by_line_and_its_bad_lines_are_counted(tmp_path, s
 def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path):
     source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_text(line(id=1) + "\n", encoding="utf-8-sig")
-    assert score_file(str(source), str(target), [], lambda problem_of: nullcontext(Scorer()), Console()) == (1, 0)
+    assert score_file(str(source), str(target), [], scoring(Scorer()), Console()) == (1, 0)
     assert json.loads(target.read_text())["id"] == 1
 
 
@@ -189,9 +189,8 @@ def test_a_full_disk_is_said_in_one_line(tmp_path, stored, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(results.os, "fsync", full)
-    config = config_of(save_tiny(tmp_path / "model"))
     with pytest.raises(StateError, match=r"out\.jsonl: No space left on device"):
-        score_file(str(stored), str(tmp_path / "out.jsonl"), [], alone(config), Console())
+        score_file(str(stored), str(tmp_path / "out.jsonl"), [], scoring(Scorer()), Console())
 
 
 def test_a_device_as_output_is_refused(stored):
@@ -220,10 +219,7 @@ def test_a_stopped_run_goes_on_within_a_group_and_keeps_its_lines(tmp_path):
     source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_text("".join(line(id=n, group="ab"[n > 2], solution=str(n)) + "\n" for n in range(6)))
     scorer = Scorer()
-
-    def make(problem_of):
-        return nullcontext(scorer)
-
+    make = scoring(scorer)
     assert score_file(str(source), str(target), ["x=1"], make, Console()) == (6, 0)
     whole = target.read_bytes().splitlines(keepends=True)
     target.write_bytes(b"".join(whole[:4]) + whole[4][:20])
@@ -261,19 +257,12 @@ def test_an_interrupted_command_says_so_and_goes_on(tmp_path, capsys):
     assert [json.loads(row)["id"] for row in target.read_bytes().splitlines()] == list(range(20))
 
 
-class Sure:
-    """A judge of whatever reading a solution leaves open."""
-
-    def judge(self, submissions):
-        return [Opinion(p_correct=0.95)] * len(submissions)
-
-
 @pytest.mark.slow
 def test_a_file_of_programs_and_tests_that_once_ended_or_hung_a_node_has_a_line_for_each(workers):
     solutions = [(solution(name), CASES) for name in BOMBS]
     tests = [("def g(): return 1", solution(name) + CASES) for name in BOMBS]
     tests += [("def f(): return 1", text) for text in TEST_BOMBS.values()]
     lines = [line(solution=f"```python\n{code}\n```", tests=text) for code, text in solutions + tests]
-    scored = score_lines(lines, evaluator(Sure(), workers))
+    scored = score_lines(lines, evaluator(ScriptedJudge(0.95), workers))
     assert len(scored) == 2 * len(BOMBS) + len(TEST_BOMBS)
     assert all("reward" in one for one in scored)

@@ -27,8 +27,8 @@ from codezero.tasks.withheld import Problem
 from codezero.types import FreshCases, Outcome, RoundId, SwarmRound
 from codezero.workers import Cause, Death
 from tests.builders import group, rollout, task
-from tests.strangers import Reader
-from tests.unit.evaluate.test_evaluator import ScriptedJudge
+from tests.strangers import Reader, ScriptedJudge
+from tests.unit.evaluate.test_reading import Deadly
 
 TESTS = "assert f([1, 2]) == 3\nassert f([4, 9, 2]) == 15\nassert f([7]) == 7"
 SUM = "def f(xs):\n    return sum(xs)"
@@ -306,19 +306,12 @@ def test_without_a_dry_run_a_small_table_breaks_a_fatal_rule():
 
 def test_measuring_cannot_tell_of_a_small_table_or_of_a_group_whose_tests_are_hostile():
     attempt_reader = AttemptReader(Reader(), dry_run=True, fatal_rules=True, show=False)
-    own = attempts(DAYS, "def f(m):\n    return 28 + m", tests=MONTHS)
-    assert proven(attempt_reader, own) == [None, False]
-    killed = AttemptReader(KilledByTests(), dry_run=True, fatal_rules=True, show=False)
-    assert proven(killed, replace(own, rollouts=(*own.rollouts, rollout(text="no code")))) == [None, None, False]
-
-
-class KilledByTests(Reader):
-    """Workers that die of every task."""
-
-    def submit(self, job, request, cpu_s, *, fresh=False):
-        answer = Future()
-        answer.set_result(Death(Cause.SIGNAL, "SIGSEGV"))
-        return answer
+    codes = (DAYS, "def f(m):\n    return 28 + m")
+    assert proven(attempt_reader, attempts(*codes, tests=MONTHS)) == [None, False]
+    hostile = attempts(*codes, tests=f"{MONTHS}\nassert f(kill_here) == 3")
+    killed = AttemptReader(Deadly(), dry_run=True, fatal_rules=True, show=False)
+    more = replace(hostile, rollouts=(*hostile.rollouts, rollout(text="no code")))
+    assert proven(killed, more) == [None, None, False]
 
 
 class KilledByReferences(Reader):
