@@ -10,10 +10,10 @@ from codezero.llm.sample import sample_groups
 from codezero.llm.within_memory import WithinMemory
 from codezero.policy.solver import PolicySolver, sampling
 from codezero.prompts import solver as prompt
-from codezero.train.batch import TextEncoder
 from codezero.train.claims import unpacked
 from codezero.types import FinishReason, SampledTokens
 from tests.builders import save_tiny, task
+from tests.unit.train.builders import text_encoder
 
 
 @pytest.fixture(scope="module")
@@ -90,13 +90,7 @@ def test_log_probs_are_shared_where_others_get_the_sampled_tokens_from_the_text(
     policy = replace(policy, end_ids=(END, OTHER_END))
     made = {shares: solver(policy, shares_logprobs=shares).group(task(), [tokens], 0) for shares in (True, False)}
     (shared,), (kept,) = (one.rollouts for one in made.values())
-    others = TextEncoder(
-        tokenizer=policy.tokenizer,
-        encode_prompt=lambda task: (1,),
-        end_token_id=END,
-        max_prompt_length=9,
-        max_completion_length=9,
-    )
+    others = text_encoder(tokenizer=policy.tokenizer)
     assert kept.logprobs == b""
     assert unpacked(shared.logprobs, len(ids)) == (logprobs if is_shared else None)
     assert (others.completion_ids(shared) == ids) == is_shared

@@ -8,10 +8,9 @@ from codezero.llm.logprobs import CompletionScorer
 from codezero.proposer.feedback import JudgedProposal
 from codezero.proposer.learn import INVALID_REWARD, MAX_DRAFTS, MAX_LAG, ProposalLearner, learnability
 from codezero.reports import UpdateReport
-from codezero.train.batch import TextEncoder
 from codezero.train.learner import GrpoLearner
 from codezero.types import SampledTokens
-from tests.builders import tiny_model, tiny_tokenizer
+from tests.builders import tiny_model
 
 
 class RecordingLearner:
@@ -143,20 +142,7 @@ PROMPTS = {GOOD: (1, 2, 3), BORING: (9, 8, 7, 6), INVALID: (1, 5)}
 
 
 def grpo(model, **config):
-    encoder = TextEncoder(
-        tokenizer=tiny_tokenizer(),
-        encode_prompt=lambda task: (),
-        end_token_id=256,
-        max_prompt_length=16,
-        max_completion_length=8,
-    )
-    return GrpoLearner(
-        model,
-        encoder,
-        TrainConfig(learning_rate=1e-3, **config),
-        temperature=1.0,
-        max_completion_length=encoder.max_completion_length,
-    )
+    return GrpoLearner(model, None, TrainConfig(learning_rate=1e-3, **config), temperature=1.0, max_completion_length=8)
 
 
 def logprobs(model, completion):

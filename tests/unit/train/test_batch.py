@@ -5,23 +5,16 @@ import torch
 
 from codezero.config import TrainConfig
 from codezero.errors import PromptTooLong
-from codezero.train.batch import BatchLimits, TextEncoder, TrainSequence, batch_limits, collate, plan, to_sequences
+from codezero.train.batch import BatchLimits, TrainSequence, batch_limits, collate, plan, to_sequences
 from codezero.train.memory import micro_batch_sequences
 from codezero.types import FinishReason, Rollout
 from tests.builders import group, rollout, task, tiny_tokenizer
+from tests.unit.train.builders import END, text_encoder
 from tests.unit.train.test_memory import load
 
-END = 256
 
-
-def encoder(encode_prompt=lambda task: (1, 2), max_completion_length=6, max_prompt_length=8):
-    return TextEncoder(
-        tokenizer=tiny_tokenizer(),
-        encode_prompt=encode_prompt,
-        end_token_id=END,
-        max_prompt_length=max_prompt_length,
-        max_completion_length=max_completion_length,
-    )
+def encoder(encode_prompt=lambda task: (1, 2), max_completion_length=6):
+    return text_encoder(encode_prompt=encode_prompt, max_prompt_length=8, max_completion_length=max_completion_length)
 
 
 def peer(text, finish=FinishReason.STOP):

@@ -12,13 +12,12 @@ import torch
 
 from codezero.config import Importance, LossType, TrainConfig
 from codezero.llm.logprobs import CompletionScorer
-from codezero.train.batch import TextEncoder
 from codezero.train.claims import packed, unpacked
-from codezero.train.learner import GrpoLearner
 from codezero.types import FinishReason, Rollout
 from tests.builders import rollout, scored, tiny_model, tiny_tokenizer
+from tests.unit.train.builders import END, grpo_learner, text_encoder
 
-PROMPT, END = (1, 2, 3), 256
+PROMPT = (1, 2, 3)
 TEXTS = ("abcdefg", "tuvwxyz")
 TOKENS = 8
 """Of each text, with its end."""
@@ -44,17 +43,8 @@ def knower():
 
 
 def learner(model, claims_of=MODEL, **config):
-    encoder = TextEncoder(
-        tokenizer=tiny_tokenizer(),
-        encode_prompt=lambda task: PROMPT,
-        end_token_id=END,
-        max_prompt_length=16,
-        max_completion_length=16,
-        claims_of=claims_of,
-    )
-    return GrpoLearner(
-        model, encoder, TrainConfig(**config), temperature=1.0, max_completion_length=encoder.max_completion_length
-    )
+    encoder = text_encoder(PROMPT, max_completion_length=16, claims_of=claims_of)
+    return grpo_learner(model, TrainConfig(**config), encoder)
 
 
 def ids_of(text):

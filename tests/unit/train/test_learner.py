@@ -11,11 +11,10 @@ from codezero.config import Importance, LossType, RewardScale, RolloutEngine, Tr
 from codezero.errors import TrainingError
 from codezero.llm.logprobs import CompletionScorer
 from codezero.reports import SkipReason
-from codezero.train.batch import TextEncoder
 from codezero.train.checkpoint import restore_weights
-from codezero.train.learner import GrpoLearner
 from codezero.types import FinishReason, Rollout, ScoredGroup
 from tests.builders import group, rollout, scored, tiny_model, tiny_tokenizer
+from tests.unit.train.builders import grpo_learner
 
 GOOD, BAD = (40, 41, 42, 256), (50, 51)
 
@@ -27,25 +26,10 @@ def learner(
     engine=RolloutEngine.transformers,
     **config,
 ):
-    encoder = TextEncoder(
-        tokenizer=tiny_tokenizer(),
-        encode_prompt=lambda task: (1, 2, 3),
-        end_token_id=256,
-        max_prompt_length=16,
-        max_completion_length=8,
-    )
     plain = {"loss_type": LossType.grpo, "scale_rewards": RewardScale.group, "min_advantage": 0.0, "max_trained": 0}
     settings = {"learning_rate": 1e-3, "lora_learning_rate": 1e-2, **plain, **config}
-    return GrpoLearner(
-        model or tiny_model(),
-        encoder,
-        TrainConfig(**settings),
-        temperature=1.0,
-        max_completion_length=encoder.max_completion_length,
-        reference_model=reference_model,
-        engine=engine,
-        progress=progress,
-    )
+    more = {"reference_model": reference_model, "engine": engine, "progress": progress}
+    return grpo_learner(model or tiny_model(), TrainConfig(**settings), **more)
 
 
 def adapted_model(seed=0):
@@ -163,23 +147,29 @@ def test_groups_of_equal_rewards_cost_no_forward():
     assert (report.skipped, report.num_zero_advantage, len(calls)) == (None, 1, 3)  # prompt, micro-batch, prompt
 
 
+def naive_gradient_norm(prompts, completions, rewards):
+    """Of the policy gradient as it is written down, with one sequence a forward pass."""
+    model, total = tiny_model(), torch.tensor(rewards)
+    advantages = (total - total.mean()) / (total.std() + 1e-4)
+    for prompt, completion, advantage in zip(prompts, completions, advantages, strict=True):
+        logits = model(torch.tensor([prompt + completion])).logits[0, len(prompt) - 1 : -1]
+        logprobs = logits.log_softmax(-1)[range(len(completion)), list(completion)]
+        (-advantage * logprobs.mean() / len(rewards)).backward()
+    return torch.stack([p.grad.norm() for p in model.parameters()]).norm().item()
+
+
 def three_attempts():
     return scored([rollout(completion_ids=ids) for ids in (GOOD, (60, 61, 62), BAD)], [1.0, 0.5, 0.0])
 
 
 def test_an_attempt_without_advantage_costs_no_forward_and_counts_in_the_mean():
-    model, other = tiny_model(), tiny_model()
+    model = tiny_model()
     teacher = learner(model, micro_batch_size=1)
     calls = count_forwards(model)
     found = teacher.step([three_attempts()])
     assert len(calls) == 2 + 2  # the prompt, which is run again for its gradients, and the two that teach
-    total = torch.tensor([1.0, 0.5, 0.0])
-    advantages = (total - total.mean()) / (total.std() + 1e-4)
-    for ids, advantage in zip((GOOD, (60, 61, 62), BAD), advantages, strict=True):
-        logits = other(torch.tensor([(1, 2, 3, *ids)])).logits[0, 2:-1]
-        (-advantage * logits.log_softmax(-1)[range(len(ids)), list(ids)].mean() / 3).backward()
-    norm = torch.stack([p.grad.norm() for p in other.parameters()]).norm().item()
-    assert found.grad_norm == pytest.approx(norm, rel=1e-4)
+    naive = naive_gradient_norm([(1, 2, 3)] * 3, [GOOD, (60, 61, 62), BAD], [1.0, 0.5, 0.0])
+    assert found.grad_norm == pytest.approx(naive, rel=1e-4)
 
 
 def test_an_attempt_without_advantage_is_passed_where_the_kl_penalty_needs_it():
@@ -237,16 +227,8 @@ def test_stale_local_group_is_corrected_by_its_recorded_logprobs():
 def test_own_rollouts_of_one_group_may_each_have_a_prompt_of_their_own():
     prompts, completions, rewards = [(1, 2, 3), (9, 8), (1, 2, 3)], [GOOD, BAD, (60, 61, 62)], [1.0, -0.5, 0.0]
     rollouts = [rollout(prompt_ids=p, completion_ids=c) for p, c in zip(prompts, completions, strict=True)]
-    report = learner(tiny_model()).step([scored(rollouts, rewards)])
-
-    naive = tiny_model()  # one sequence a forward pass, and the policy gradient as it is written down
-    advantages = (torch.tensor(rewards) - sum(rewards) / 3) / (torch.tensor(rewards).std() + 1e-4)
-    for prompt, completion, advantage in zip(prompts, completions, advantages, strict=True):
-        logits = naive(torch.tensor([prompt + completion])).logits[0, len(prompt) - 1 : -1]
-        logprobs = logits.log_softmax(-1)[range(len(completion)), list(completion)]
-        (-advantage * logprobs.mean() / 3).backward()
-    norm = torch.stack([p.grad.norm() for p in naive.parameters()]).norm().item()
-    assert report.grad_norm == pytest.approx(norm, rel=1e-4)
+    report = learner().step([scored(rollouts, rewards)])
+    assert report.grad_norm == pytest.approx(naive_gradient_norm(prompts, completions, rewards), rel=1e-4)
 
 
 def test_unscored_groups_are_left_out(caplog):
@@ -355,15 +337,11 @@ def test_progress_counts_sequences_of_every_pass():
     assert seen == [("learn", 1, 4), ("learn", 2, 4), ("learn", 3, 4), ("learn", 4, 4)]
 
 
-def test_kl_against_the_adapters_base_starts_at_zero():
-    teacher = learner(adapted_model(), beta=0.04)
-    assert teacher.step([good_and_bad()]).kl == pytest.approx(0.0, abs=1e-9)
-    assert teacher.step([good_and_bad(policy_version=1)]).kl > 1e-6
-
-
-def test_kl_against_the_starting_weights_starts_at_zero():
-    model = tiny_model()
-    teacher = learner(model, beta=0.04, reference_model=copy.deepcopy(model).requires_grad_(False))
+@pytest.mark.parametrize("build", [tiny_model, adapted_model])
+def test_kl_against_the_starting_weights_or_the_adapters_base_starts_at_zero(build):
+    model = build()
+    reference = None if build is adapted_model else copy.deepcopy(model).requires_grad_(False)
+    teacher = learner(model, beta=0.04, reference_model=reference)
     assert teacher.step([good_and_bad()]).kl == pytest.approx(0.0, abs=1e-9)
     assert teacher.step([good_and_bad(policy_version=1)]).kl > 1e-6
 

@@ -6,8 +6,8 @@ from codezero.config import Moments, TrainConfig
 from codezero.train import optimizer
 from codezero.train.batch import TrainSequence
 from codezero.train.optimizer import MasterAdamW, stochastic_round
-from codezero.train.passes import PolicyPasses
 from tests.builders import tiny_model
+from tests.unit.train.builders import policy_passes
 
 FLOAT32, BFLOAT16 = Moments.float32, Moments.bfloat16
 
@@ -139,9 +139,7 @@ def test_gradients_of_bfloat16_weights_add_up_in_float32():
     """In bfloat16 a sum of a hundred equal gradients is off by more than a hundredth."""
     model = tiny_model().bfloat16()
     MasterAdamW(model.parameters(), 1e-6, 0.0, BFLOAT16)
-    passes = PolicyPasses(
-        model, TrainConfig(), temperature=1.0, max_completion_length=4, reference_model=None, progress=lambda *_: None
-    )
+    passes = policy_passes(model, TrainConfig())
     sequence = [TrainSequence(prompt_ids=(1, 2), completion_ids=(5, 6, 7), advantage=1.0)]
     passes.add_gradients(sequence, 0, 1)
     once = [p.grad.clone() for p in model.parameters()]

@@ -13,6 +13,7 @@ from codezero.config import Importance, LossType, TrainConfig
 from codezero.train.batch import TrainSequence
 from codezero.train.passes import PolicyPasses
 from tests.builders import tiny_model, tiny_tokenizer
+from tests.unit.train.builders import policy_passes
 
 MAX_LENGTH = 12
 PAD = 258
@@ -40,14 +41,8 @@ def sequences(with_old: bool) -> list[TrainSequence]:
 
 
 def passes(model, config, reference_model=None) -> PolicyPasses:
-    return PolicyPasses(
-        model,
-        config,
-        temperature=0.9,
-        max_completion_length=MAX_LENGTH,
-        reference_model=reference_model,
-        progress=lambda stage, done, total: None,
-    )
+    given = {"temperature": 0.9, "max_completion_length": MAX_LENGTH, "reference_model": reference_model}
+    return policy_passes(model, config, **given)
 
 
 def gradients(model):

@@ -8,9 +8,9 @@ import torch
 
 from codezero.config import LossType, TrainConfig
 from codezero.train.batch import TrainSequence
-from codezero.train.passes import PolicyPasses
 from codezero.train.trust_region import HIGHEST, LOWEST, second_moment_bounds
 from tests.builders import tiny_model
+from tests.unit.train.builders import policy_passes
 
 TAU = 0.04
 PROMPT = (1, 2, 3)
@@ -108,14 +108,7 @@ def test_infinite_and_unknown_ratios_do_no_harm():
 
 
 def passes(model, **config):
-    return PolicyPasses(
-        model,
-        TrainConfig(**{"loss_type": LossType.m2po, **config}),
-        temperature=1.0,
-        max_completion_length=8,
-        reference_model=None,
-        progress=lambda stage, done, total: None,
-    )
+    return policy_passes(model, TrainConfig(**{"loss_type": LossType.m2po, **config}))
 
 
 def present_logprobs(model, completion_ids):
