@@ -89,14 +89,14 @@ class WrittenTests:
         return [dataclasses.replace(one, tests="assert add_one(7) == 8") for one, _ in problems], self.REPORT
 
 
-def stages(writer, solvers, learner=None, feedback=None, tests=None):
+def stages(writer, solvers, learner=None, tests=None):
     seen = Seen(remembered=10, similarity=0.6)
     return ProposerStages(
         difficulty=TargetPolicy(ProposerConfig(explore=0.0)),
         writer=writer,
         checker=Checker(peer_id="me", model_id="tiny", seen=seen, reference=None, workers=Reader()),
         solvers=solvers,
-        feedback=feedback or FeedbackBook(wait=0),
+        feedback=FeedbackBook(wait=0),
         learner=learner,
         tests=tests,
         on_stage=lambda name: None,
@@ -118,8 +118,7 @@ def test_what_is_valid_is_published_and_what_is_not_is_counted_by_reason():
 
 
 def test_what_solvers_say_reaches_the_level_and_the_report():
-    feedback = FeedbackBook(wait=0)
-    parts = stages(Writer(draft()), Solvers(p_correct=(1.0, 0.0, 0.0, 0.0)), feedback=feedback)
+    parts = stages(Writer(draft()), Solvers(p_correct=(1.0, 0.0, 0.0, 0.0)))
     report, _ = run_batch(1, parts, 1, patience_s=60.0)
     assert (report.num_judged, report.signal_share) == (1, 1.0)
     assert report.success == {"2": parts.difficulty.success()[2]}

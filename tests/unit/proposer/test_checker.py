@@ -56,12 +56,6 @@ def test_the_same_problem_is_proposed_once_also_after_a_restart(checker):
     assert again.check(draft()) == "duplicate"
 
 
-def test_results_that_the_model_worked_out_wrongly_are_those_of_its_solution(checker):
-    found = checker(Reference.dry_run).check(draft(tests=WRONG, solution=SOLUTION))
-    assert isinstance(found, Proposal)
-    assert found.tests == RIGHT
-
-
 def test_a_problem_without_a_solution_that_vouches_for_it_is_not_published(checker):
     check = checker(Reference.dry_run)
     assert check.check(draft(solution="")) == "no_reference"

@@ -17,30 +17,32 @@ def never(line):
 
 
 CASES = {
-    "right": (RIGHT, None),
-    "wrong": ("def f(x):\n    return 2", "reference_fails"),
-    "another name": ("def g(x):\n    return x + 1", "reference_fails"),
-    "no syntax": ("def f(x:", "reference_fails"),
-    "not interpreted": ("import socket\ndef f(x):\n    return socket.x(x)", "reference_unknown"),
-    "endless": ("def f(x):\n    while True:\n        x += 1", "reference_unknown"),
-    "none": (" \n", "no_reference"),
-    "too long": ("#" * 30_000, "no_reference"),
+    "right": (RIGHT, TESTS, None),
+    "wrong": ("def f(x):\n    return 2", TESTS, "reference_fails"),
+    "another name": ("def g(x):\n    return x + 1", TESTS, "reference_fails"),
+    "no syntax": ("def f(x:", TESTS, "reference_fails"),
+    "not interpreted": ("import socket\ndef f(x):\n    return socket.x(x)", TESTS, "reference_unknown"),
+    "endless": ("def f(x):\n    while True:\n        x += 1", TESTS, "reference_unknown"),
+    "none": (" \n", TESTS, "no_reference"),
+    "too long": ("#" * 30_000, TESTS, "no_reference"),
+    "tests that cannot be read": (RIGHT, "(", "reference_unknown"),
+    "another result each time": (
+        "def f(x, seen=[]):\n    seen.append(x)\n    return len(seen)",
+        "assert f(5) == 5\nassert f(7) == 8",
+        "reference_fails",
+    ),
 }
 
 
-@pytest.mark.parametrize(("solution", "reason"), CASES.values(), ids=CASES)
-def test_the_dry_run_tells_whether_the_solution_passes(workers, solution, reason):
-    assert ReferenceCheck(Reference.dry_run, workers, never).confirm_or_correct_tests(solution, TESTS) == (
-        TESTS,
-        reason,
-    )
+@pytest.mark.parametrize(("solution", "tests", "reason"), CASES.values(), ids=CASES)
+def test_the_dry_run_tells_whether_the_solution_passes(workers, solution, tests, reason):
+    check = ReferenceCheck(Reference.dry_run, workers, never)
+    assert check.confirm_or_correct_tests(solution, tests) == (tests, reason)
 
 
-def test_tests_that_cannot_be_read_vouch_for_nothing(workers):
-    assert ReferenceCheck(Reference.dry_run, workers, never).confirm_or_correct_tests(RIGHT, "(") == (
-        "(",
-        "reference_unknown",
-    )
+def test_wrong_results_of_a_solution_that_gives_plain_values_are_corrected(workers):
+    check = ReferenceCheck(Reference.dry_run, workers, never)
+    assert check.confirm_or_correct_tests(RIGHT, "assert f(1) == 3\nassert f(2) == 3") == (TESTS, None)
 
 
 def test_the_sandbox_warns_that_it_runs_code(workers):
@@ -104,22 +106,6 @@ def test_corrected_tests_of_tiny_floats_refuse_a_constant():
     found = corrected("def f(x):\n    return x * 1.5 / 1e9", "assert f(1) == 5\nassert f(3) == 7")
     assert found == "assert f(1) == 1.5e-09\nassert f(3) == 4.5e-09"
     assert why_not("def f(x):\n    return 0", found) == "reference_fails"
-
-
-def test_settled_are_tests_that_pass_or_were_corrected(workers):
-    check = ReferenceCheck(Reference.dry_run, workers, never)
-    assert check.confirm_or_correct_tests(RIGHT, TESTS) == (TESTS, None)
-    assert check.confirm_or_correct_tests(RIGHT, "assert f(1) == 3\nassert f(2) == 3") == (TESTS, None)
-    assert check.confirm_or_correct_tests("def f(x):\n    return 7", TESTS) == (TESTS, "reference_fails")
-    assert check.confirm_or_correct_tests("", TESTS) == (TESTS, "no_reference")
-
-
-def test_results_that_the_solution_does_not_give_again_are_not_published(workers):
-    counts, tests = "def f(x, seen=[]):\n    seen.append(x)\n    return len(seen)", "assert f(5) == 5\nassert f(7) == 8"
-    assert ReferenceCheck(Reference.dry_run, workers, never).confirm_or_correct_tests(counts, tests) == (
-        tests,
-        "reference_fails",
-    )
 
 
 def test_where_solutions_are_run_nothing_is_corrected(workers):
