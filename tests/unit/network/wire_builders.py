@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from functools import cache
 
 import msgspec
@@ -10,7 +11,7 @@ import zstandard
 from hypothesis import strategies as st
 
 from codezero.identity.key import Identity
-from codezero.network.wire import ROLLOUTS, Announcement, pack_genrl
+from codezero.network.wire import ROLLOUTS, Announcement, pack_genrl, pack_groups, read_genrl, unpack_groups
 from codezero.types import FinishReason, Rollout, RolloutGroup, Task, TaskOrigin
 
 SWARM = "swarm-a"
@@ -57,6 +58,17 @@ def announce(content: bytes = b"body", **changes) -> Announcement:
 def genrl(groups, signer: Identity | None = None, **changes) -> bytes:
     fields = {"swarm": SWARM, "round_number": 7, "published_at_s": 1.5e9, "expires_at_s": 4e9, "instance": INSTANCE}
     return pack_genrl(groups, identity=signer or identity(), **{**fields, **changes})
+
+
+def heard(task: Task) -> list[Task]:
+    """The task of a group as it arrives in the native format and in GenRL's."""
+    sent = group(question=task.question, origin=task.origin, tests=task.tests, difficulty=task.difficulty)
+    body = pack_groups([sent])
+    (native,), _ = unpack_groups(body, announce(body))
+    now = time.time()
+    record = genrl([sent], published_at_s=now, expires_at_s=now + 600)
+    (of_genrl,) = read_genrl(record, identity().peer_id, swarm=SWARM, round_number=7).groups
+    return [native.task, of_genrl.task]
 
 
 def extended(body: bytes, extensions: object = None, **fields) -> bytes:

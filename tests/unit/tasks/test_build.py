@@ -1,4 +1,3 @@
-import json
 import logging
 import os
 import socket
@@ -99,7 +98,7 @@ def run_node_start(code: str, **env: str) -> tuple[str, float]:
 
 
 TRY_THE_HUB = """
-from codezero.tasks.build import local_questions, make_task_source
+from codezero.tasks.build import make_task_source
 print(make_task_source(only_mbpp(None, fallback=True), seed=0).draw(1)[0].origin.value)
 """
 
@@ -138,14 +137,11 @@ def test_builtin_and_jsonl_import_nothing_heavy(tmp_path):
 
 
 def test_the_questions_at_hand_are_those_of_files_in_use_the_held_out_and_the_built_in_ones(tmp_path):
-    file = tmp_path / "mbpp.jsonl"
-    tests = ["assert f(1) == 2", "assert f(2) == 3"]
-    row = {"task_id": 601, "text": "Write a function to add one.", "test_list": tests}
-    file.write_text(json.dumps(row) + "\n")
-    in_use = TasksConfig(mbpp=DatasetConfig(weight=1.0, path=str(file)), builtin=BuiltinConfig(weight=0.0))
+    file = write_jsonl(tmp_path / "mbpp.jsonl", mbpp_rows(1))
+    in_use = only_mbpp(file)
     questions = list(local_questions(in_use))
-    assert questions[-1] == "Write a function to add one."
+    assert questions[-1] == "Write a function to multiply by 0."
     assert len(questions) == 75 + 89 + 1
     assert list(local_questions(replace(in_use, show_all_tests=True))) == questions
-    unused = TasksConfig(mbpp=DatasetConfig(weight=0.0, path=str(file)))
+    unused = TasksConfig(mbpp=DatasetConfig(weight=0.0, path=file))
     assert len(list(local_questions(unused))) == 75 + 89

@@ -1,21 +1,19 @@
 """Which tasks of peers a node with `swarm.tasks=known` trains on, with the texts that peers would try."""
 
-import time
 from dataclasses import replace
 
 import pytest
 
 from codezero.config import BuiltinConfig, DatasetConfig, PeerTasks, TasksConfig
-from codezero.network import wire
 from codezero.tasks.build import make_task_source
 from codezero.tasks.known import WantedTasks, rule
 from codezero.tasks.mbpp import to_task as mbpp_task
 from codezero.tasks.problems import load_problems
 from codezero.tasks.proposed import MAX_KNOWN, WithProposals, to_task
 from codezero.tasks.withheld import Problem, Withheld, id_of
-from codezero.types import Task, TaskOrigin
+from codezero.types import TaskOrigin
 from tests.builders import proposal, task
-from tests.unit.network.wire_builders import announce, genrl, group, identity
+from tests.unit.network.wire_builders import heard
 from tests.unit.tasks.builders import mbpp_row, mbpp_rows, mixture_of, write_jsonl
 
 
@@ -93,17 +91,7 @@ def test_what_it_could_not_is_not(sources, invented):
 
 @pytest.mark.parametrize("known", [BUILTIN, ROW, to_task(proposal("f"))], ids=["built-in", "own file", "proposal"])
 def test_a_known_task_is_known_from_either_wire(sources, known):
-    body = wire.pack_groups([group(**fields(known))])
-    (native,), _ = wire.unpack_groups(body, announce(body))
-    (from_genrl,) = wire.read_genrl(
-        genrl([group(**fields(known))], published_at_s=time.time(), expires_at_s=time.time() + 600),
-        identity().peer_id,
-        swarm="swarm-a",
-        round_number=7,
-    ).groups
-    is_known = knows(sources, proposal("f"))
-    assert is_known(native.task)
-    assert is_known(from_genrl.task)
+    assert all(map(knows(sources, proposal("f")), heard(known)))
 
 
 @pytest.mark.parametrize("show_all", [True, False], ids=["this node shows all", "this node shows few"])
@@ -121,10 +109,6 @@ def test_a_task_is_known_whether_its_question_shows_all_tests_or_few(tmp_path, s
     assert not is_known(task(few.question.replace("double(2) == 4", "double(0) == 0"), few.tests))
     assert not is_known(task(few.question, "assert double(2) == 4"))
     assert not is_known(task(few.question, few.tests + "\nassert backdoor()"))
-
-
-def fields(of: Task):
-    return {"origin": of.origin, "question": of.question, "tests": of.tests, "difficulty": of.difficulty}
 
 
 def test_a_proposal_that_was_taken_up_is_known_before_and_after_a_restart(sources):

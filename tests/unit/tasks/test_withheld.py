@@ -1,7 +1,6 @@
 """What is looked up to judge a task by, and that it leaves the node nowhere."""
 
 import json
-import time
 from dataclasses import replace
 
 import pytest
@@ -23,7 +22,7 @@ from codezero.types import RoundId, SwarmRound
 from tests.builders import group as group_of
 from tests.builders import proposal, rollout, task
 from tests.strangers import Reader
-from tests.unit.network.wire_builders import announce, genrl, group, identity
+from tests.unit.network.wire_builders import genrl, group, heard
 from tests.unit.tasks.builders import contest_row, mbpp_row, write_jsonl, write_parquet
 
 SECRET = "a_name_of_the_reference_alone"
@@ -69,18 +68,8 @@ def test_of_what_is_not_known_nothing_is_at_hand(sources):
 
 @pytest.mark.parametrize("show_all", [True, False], ids=["all tests", "few tests"])
 def test_the_task_of_a_peer_is_found_whatever_it_shows(sources, show_all):
-    theirs = mbpp_task(MBPP_ROW, show_all)
-    found = from_wires(group(origin=theirs.origin, question=theirs.question, tests=theirs.tests))
-    assert [sources.withheld.problem(one.task).reference for one in found] == [MBPP_ROW["code"]] * 2
-
-
-def from_wires(sent):
-    """A group as it arrives in either format."""
-    body = wire.pack_groups([sent])
-    (native,), _ = wire.unpack_groups(body, announce(body))
-    times = {"published_at_s": time.time(), "expires_at_s": time.time() + 600}
-    read = wire.read_genrl(genrl([sent], **times), identity().peer_id, swarm="swarm-a", round_number=7)
-    return native, read.groups[0]
+    found = [sources.withheld.problem(one).reference for one in heard(mbpp_task(MBPP_ROW, show_all))]
+    assert found == [MBPP_ROW["code"]] * 2
 
 
 def test_neither_wire_and_no_prompt_has_a_reference_or_a_hidden_test(sources):
