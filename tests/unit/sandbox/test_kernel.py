@@ -1,14 +1,12 @@
 """Solutions that try to get at what the kernel itself keeps: keys, memory of System V, and mounts of the host."""
 
-import json
 import os
-import subprocess
-import sys
 
 import pytest
 
 from codezero.runtime import kernel
 from codezero.sandbox.run import isolation
+from tests.unit.sandbox.namespaces import in_namespaces
 from tests.unit.sandbox.test_escapes import answer
 
 pytestmark = pytest.mark.skipif("NO SANDBOX" in isolation(), reason="this machine permits no sandbox")
@@ -19,35 +17,6 @@ CALLS = dict(zip(NAMES, NUMBERS.get(os.uname().machine, range(6)), strict=True))
 LIBC = "__import__('ctypes').CDLL(None)"
 LONG = "__import__('ctypes').c_long"
 NOT_PERMITTED = "-1"
-
-# Runs Python in new namespaces, those of a user among them if that is asked for or if it takes them.
-IN_NAMESPACES = """
-import ctypes, json, os, sys
-from codezero.runtime import kernel
-def enter(flags):
-    user, group = os.geteuid(), os.getegid()
-    kernel.unshare(flags | (kernel.NEWUSER if user else 0))
-    if user or flags & kernel.NEWUSER:
-        files = {"setgroups": "deny", "uid_map": f"{user} {user} 1", "gid_map": f"{group} {group} 1"}
-        for name, text in files.items():
-            with open(f"/proc/self/{name}", "w") as file:
-                file.write(text)
-"""
-
-
-def in_namespaces(script, *arguments):
-    done = subprocess.run(
-        [sys.executable, "-c", IN_NAMESPACES + script, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        env={**os.environ, "CODEZERO_UNCONFINED": "0"},
-    )
-    if done.returncode != 0 and "unshare" in done.stderr:
-        pytest.skip("no user namespaces here, in which to try it")
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
 
 # A secret in a session keyring and one in the user's; both are gone with this process and its user namespace.
 HOLDING_KEYS = """
