@@ -125,8 +125,5 @@ def test_waits_between_repeats_grow_and_differ(monkeypatch):
             with pytest.raises(EvaluatorError):
                 backend(OPENAI, server, retries=3).choose([CHAT])
     assert len(waits) == 6
-    for first, second in ((0.5, 1.5), (1.0, 3.0), (2.0, 6.0)):
-        a, b = waits.pop(0), waits[2]
-        assert first <= a <= second
-        assert first <= b <= second
-        assert a != b
+    for low, high, *of_both in zip((0.5, 1.0, 2.0), (1.5, 3.0, 6.0), waits[:3], waits[3:], strict=True):
+        assert low <= min(of_both) < max(of_both) <= high

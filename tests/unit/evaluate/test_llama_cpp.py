@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import httpx2
@@ -171,12 +170,12 @@ def num_starts(tmp_path):
 
 
 def test_a_process_killed_in_the_middle_of_an_answer_is_started_again_and_the_answer_comes(tmp_path):
-    with stand_in(tmp_path, "time.sleep(60 if starts == 1 else 0)") as made:
+    asked = tmp_path / "asked"
+    with stand_in(tmp_path, f"open({str(asked)!r}, 'w').close(); time.sleep(60 if starts == 1 else 0)") as made:
         found = []
         asking = threading.Thread(target=lambda: found.append(made.write([CHAT], 1)))
         asking.start()
-        wait_until(lambda: made._server is not None)
-        time.sleep(0.3)  # for the request to arrive; if it has not, it finds nobody there, which must do as well
+        wait_until(asked.exists)
         os.kill(made._process.pid, signal.SIGKILL)
         asking.join(120)
         assert found == [["start 2"]]
