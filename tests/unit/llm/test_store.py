@@ -36,6 +36,12 @@ def prepared(tiny, tiny_gguf, cache):
     return prepare("tiny-coder", cache)
 
 
+@pytest.fixture
+def own_files(tmp_path):
+    """A model's files by name, as a repository may have them; they lie in the folder `own` too."""
+    return {path.name: path.read_bytes() for path in Path(save_tiny(tmp_path / "own")).iterdir()}
+
+
 def no_network(monkeypatch):
     def refuse(*args, **kwargs):
         raise AssertionError("touched the network")
@@ -181,12 +187,10 @@ def test_an_interrupted_download_goes_on_where_there_is_room_for_the_rest(tiny, 
 
 
 def test_an_interrupted_download_from_the_hub_goes_on_where_there_is_room_for_the_rest(
-    hub, tmp_path, cache, monkeypatch
+    hub, own_files, tmp_path, cache, monkeypatch
 ):
-    save_tiny(tmp_path / "own")
-    files = {path.name: path.read_bytes() for path in (tmp_path / "own").iterdir()}
-    hub({"org/own": files})
-    only_this_is_free(monkeypatch, sum(map(len, files.values())) - 1)
+    hub({"org/own": own_files})
+    only_this_is_free(monkeypatch, sum(map(len, own_files.values())) - 1)
     assert "GB of free disk" in error_of(prepare, "org/own", cache)
     shutil.copy(tmp_path / "own" / "model.safetensors", cache / "models" / ".new-org--own")
     prepare("org/own", cache)
@@ -274,9 +278,8 @@ def test_the_command_for_the_usual_cache_needs_no_folder():
     assert pull_command("Tiny-Coder", "/my cache").endswith("models pull Tiny-Coder --cache-dir '/my cache'")
 
 
-def test_listing_shows_catalogue_and_hub_models(prepared, cache, hub, tmp_path):
-    save_tiny(tmp_path / "own")
-    hub({"org/own": {path.name: path.read_bytes() for path in (tmp_path / "own").iterdir()}})
+def test_listing_shows_catalogue_and_hub_models(prepared, cache, hub, own_files):
+    hub({"org/own": own_files})
     prepare("org/own", cache)
     rows = list_models(cache)
     assert [(row.name, row.state) for row in rows] == [
@@ -310,13 +313,12 @@ def test_a_local_folder_with_an_adapter_beside_the_model_is_refused(tmp_path, ca
     assert "move it away, or merge it into the weights" in message
 
 
-def test_a_hub_id_is_the_hubs_own_safetensors_without_pickles(hub, tmp_path, cache, monkeypatch):
-    save_tiny(tmp_path / "own")
-    files = {path.name: path.read_bytes() for path in (tmp_path / "own").iterdir()}
-    served = hub({"org/own": {**files, "pytorch_model.bin": b"pickle", "modeling_own.py": b"code", "a/x.json": b"{}"}})
+def test_a_hub_id_is_the_hubs_own_safetensors_without_pickles(hub, own_files, cache, monkeypatch):
+    code = {"modeling_own.py": b"code", "a/x.json": b"{}"}
+    served = hub({"org/own": {**own_files, "pytorch_model.bin": b"pickle", **code}})
     folder = prepare("org/own", cache)
     assert folder == cache / "models" / "org--own"
-    assert {path.name for path in folder.iterdir()} == {*files, "codezero.json"}
+    assert {path.name for path in folder.iterdir()} == {*own_files, "codezero.json"}
     assert AutoModelForCausalLM.from_pretrained(folder).num_parameters() > 0
     assert not [request for request in served.requests if "pickle" in request or ".py" in request]
     verify("org/own", cache)
@@ -324,31 +326,25 @@ def test_a_hub_id_is_the_hubs_own_safetensors_without_pickles(hub, tmp_path, cac
     assert prepare("org/own", cache) == folder
 
 
-def test_what_came_of_an_earlier_commit_is_not_part_of_the_model(hub, tmp_path, cache):
-    save_tiny(tmp_path / "own")
+def test_what_came_of_an_earlier_commit_is_not_part_of_the_model(hub, own_files, tmp_path, cache):
     shutil.copytree(tmp_path / "own", cache / "models" / ".new-org--own")  # an interrupted download
-    files = {path.name: path.read_bytes() for path in (tmp_path / "own").iterdir()}
-    files["model-00001-of-00001.safetensors"] = files.pop("model.safetensors")
-    hub({"org/own": files})
-    assert {path.name for path in prepare("org/own", cache).iterdir()} == {*files, "codezero.json"}
+    own_files["model-00001-of-00001.safetensors"] = own_files.pop("model.safetensors")
+    hub({"org/own": own_files})
+    assert {path.name for path in prepare("org/own", cache).iterdir()} == {*own_files, "codezero.json"}
 
 
-def test_a_repository_made_of_a_prepared_folder_is_downloaded(hub, tmp_path, cache):
-    save_tiny(tmp_path / "own")
-    files = {path.name: path.read_bytes() for path in (tmp_path / "own").iterdir()}
-    hub({"org/own": {**files, "codezero.json": b"{}"}})
+def test_a_repository_made_of_a_prepared_folder_is_downloaded(hub, own_files, cache):
+    hub({"org/own": {**own_files, "codezero.json": b"{}"}})
     folder = prepare("org/own", cache)
-    assert {path.name for path in folder.iterdir()} == {*files, "codezero.json"}
+    assert {path.name for path in folder.iterdir()} == {*own_files, "codezero.json"}
     verify("org/own", cache)
 
 
-def test_an_adapter_beside_a_hub_model_is_left_out(hub, tmp_path, cache):
-    save_tiny(tmp_path / "own")
-    files = {path.name: path.read_bytes() for path in (tmp_path / "own").iterdir()}
+def test_an_adapter_beside_a_hub_model_is_left_out(hub, own_files, tmp_path, cache):
     get_peft_model(tiny_model(), LoraConfig(target_modules="all-linear")).save_pretrained(tmp_path / "adapter")
     adapter = {path.name: path.read_bytes() for path in (tmp_path / "adapter").iterdir()}
     assert {"adapter_config.json", "adapter_model.safetensors"} <= adapter.keys()
-    hub({"org/own": {**adapter, **files}})
+    hub({"org/own": {**adapter, **own_files}})
     loaded = load_model("org/own", prepare("org/own", cache), torch.device("cpu"), torch.float32)
     assert trainable_weights(loaded.model).keys() == trainable_weights(tiny_model()).keys()
 
@@ -361,24 +357,20 @@ def test_a_hub_id_without_safetensors_is_refused(hub, cache):
     assert list_models(cache)[-1].state is ModelState.ABSENT
 
 
-def test_a_hub_file_that_differs_from_the_announced_hash_is_refused(hub, tmp_path, cache):
-    save_tiny(tmp_path / "own")
-    announced = {path.name: path.read_bytes() for path in (tmp_path / "own").iterdir()}
-    weights = announced["model.safetensors"]
-    hub(
-        {"org/own": {**announced, "model.safetensors": weights[:-1] + bytes([weights[-1] ^ 1])}}, {"org/own": announced}
-    )
+def test_a_hub_file_that_differs_from_the_announced_hash_is_refused(hub, own_files, cache):
+    weights = own_files["model.safetensors"]
+    damaged = {**own_files, "model.safetensors": weights[:-1] + bytes([weights[-1] ^ 1])}
+    hub({"org/own": damaged}, {"org/own": own_files})
     message = error_of(prepare, "org/own", cache)
     assert "model.safetensors of org/own arrived damaged" in message
     assert not (cache / "models" / "org--own").exists()
 
 
-def test_a_download_that_the_hubs_library_finds_too_short_is_one_line(hub, tmp_path, cache, monkeypatch):
+def test_a_download_that_the_hubs_library_finds_too_short_is_one_line(hub, own_files, cache, monkeypatch):
     def short(*_, **__):
         raise OSError("Consistency check failed: file should be of size 9 but has size 8")
 
-    save_tiny(tmp_path / "own")
-    hub({"org/own": {path.name: path.read_bytes() for path in (tmp_path / "own").iterdir()}})
+    hub({"org/own": own_files})
     monkeypatch.setattr(huggingface_hub, "snapshot_download", short)
     assert "the hub did not send org/own, Consistency check failed" in error_of(prepare, "org/own", cache)
 
