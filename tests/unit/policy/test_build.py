@@ -42,6 +42,19 @@ REQUEST = SampleRequest(
 )
 
 
+def remembered_plans(monkeypatch):
+    """A list of what memory is planned for from now on."""
+    planned = []
+    plan_training = build.plan_training
+
+    def remember(shape, config, load, room):
+        planned.append(load)
+        return plan_training(shape, config, load, room)
+
+    monkeypatch.setattr(build, "plan_training", remember)
+    return planned
+
+
 @pytest.mark.parametrize(
     ("settings", "num_external", "prompt_tokens"),
     [
@@ -53,14 +66,7 @@ REQUEST = SampleRequest(
 def test_memory_is_planned_for_peers_groups_where_there_are_peers(
     tmp_path, monkeypatch, settings, num_external, prompt_tokens
 ):
-    planned = []
-
-    def remember(shape, config, load, room):
-        planned.append(load)
-        return plan_training(shape, config, load, room)
-
-    plan_training = build.plan_training
-    monkeypatch.setattr(build, "plan_training", remember)
+    planned = remembered_plans(monkeypatch)
     model = save_tiny(tmp_path / "model")
     common = [f"model.name={model}", f"evaluator.model={model}", "model.device=cpu", f"model.cache_dir={tmp_path}"]
     config = load_config([*common, "swarm.num_local=4", "train.replay=5", *settings])
@@ -120,18 +126,6 @@ def test_a_fully_trained_policy_has_a_judge_of_its_own(tmp_path):
     _, made = made_from(tmp_path / "a", model, model, "train.method=full")
     assert made.judge.model is not made.policy.model
     assert not any(p.requires_grad for p in made.judge.model.parameters())
-
-
-def remembered_plans(monkeypatch):
-    planned = []
-    plan_training = build.plan_training
-
-    def remember(shape, config, load, room):
-        planned.append(load)
-        return plan_training(shape, config, load, room)
-
-    monkeypatch.setattr(build, "plan_training", remember)
-    return planned
 
 
 def test_a_judge_behind_a_server_is_asked_first_and_takes_no_memory_here(tmp_path, monkeypatch, capsys):

@@ -7,23 +7,11 @@ import pytest
 import torch
 
 from codezero.errors import PromptTooLong, Stopping
-from codezero.llm.load import LoadedModel
 from codezero.policy import query
 from codezero.policy.query import QueryPolicy
-from tests.builders import tiny_model, tiny_tokenizer
+from tests.rollout_servers import loaded
 
 CHAT = [{"role": "user", "content": "Which?"}]
-
-
-def loaded(context_length=512):
-    tokenizer = tiny_tokenizer()
-    return LoadedModel(
-        name="tiny",
-        model=tiny_model().eval(),
-        tokenizer=tokenizer,
-        end_ids=(tokenizer.eos_token_id,),
-        context_length=context_length,
-    )
 
 
 @torch.no_grad()
@@ -66,7 +54,7 @@ def test_a_question_waits_while_the_policy_is_trained():
 
 def test_what_does_not_fit_the_model_is_told_and_leaves_the_turn_free():
     turn = threading.Lock()
-    policy = QueryPolicy(loaded(context_length=64), turn, max_new_tokens=8)
+    policy = QueryPolicy(replace(loaded(), context_length=64), turn, max_new_tokens=8)
     with pytest.raises(PromptTooLong):
         policy.answer("x" * 100)
     with pytest.raises(PromptTooLong):
