@@ -6,35 +6,13 @@ import importlib.util
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
-from codezero.identity.key import Identity
-from codezero.network.wire import pack_genrl, read_genrl
-from codezero.types import FinishReason, Rollout, RolloutGroup, Task, TaskOrigin
-
-ME = Identity.generate()
-
-
-def pack(groups) -> bytes:
-    return pack_genrl(
-        groups,
-        identity=ME,
-        swarm="s",
-        round_number=7,
-        published_at_s=1.75e9,
-        expires_at_s=1.76e9,
-        instance="0011223344556677",
-    )
-
-
-def group(question: str, texts=("a", "b"), origin=TaskOrigin.MBPP, tests: str = "assert True", policy_version: int = 1):
-    return RolloutGroup(
-        peer_id=ME.peer_id,
-        model_id="tiny",
-        policy_version=policy_version,
-        task=Task(origin=origin, question=question, tests=tests),
-        rollouts=tuple(Rollout(text=text, finish=FinishReason.STOP) for text in texts),
-    )
+from codezero.network.wire import read_genrl
+from codezero.types import TaskOrigin
+from tests.unit.network.wire_builders import genrl as genrl_record
+from tests.unit.network.wire_builders import group
 
 
 def genrl_task(question: str, actions, dataset: str = "mbpp", test: str = "assert True") -> dict:
@@ -56,19 +34,19 @@ def test_genrl_is_not_importable_here():
 def test_what_we_pack_is_what_genrl_packs_from_the_same_objects(genrl_env):
     """Lengths and numbers at each width that msgpack has for them."""
     published = [
-        [group("q")],
+        [group()],
         [],
-        [group("q"), group("another", origin=TaskOrigin.CODE_CONTESTS), group("q", origin=TaskOrigin.PROPOSER)],
-        [group("built-in", origin=TaskOrigin.BUILTIN)],
-        [group("", texts=[""], tests="")],
-        [group("naïve 日本語 🦑 \0\x7f", texts=["\r\n\t```python\n```", "\u2028"])],
-        [group("q", texts=["x" * length for length in (31, 32, 255, 256, 65_535, 65_536)])],
-        [group("q", texts=["x"] * count) for count in (1, 15, 16, 64)],
-        [group(str(k)) for k in range(20)],
-        [group("q", policy_version=number) for number in (0, 127, 128, 255, 256, 65_535, 65_536, 2**32 - 1, 2**32)],
-        [group("q", policy_version=2**53)],
+        [group(), group(question="another", origin=TaskOrigin.CODE_CONTESTS), group(origin=TaskOrigin.PROPOSER)],
+        [group(question="built-in", origin=TaskOrigin.BUILTIN)],
+        [group(question="", texts=[""], tests="")],
+        [group(question="naïve 日本語 🦑 \0\x7f", texts=["\r\n\t```python\n```", "\u2028"])],
+        [group(texts=["x" * length for length in (31, 32, 255, 256, 65_535, 65_536)])],
+        [group(texts=["x"] * count) for count in (1, 15, 16, 64)],
+        [group(question=str(k)) for k in range(20)],
+        [replace(group(), policy_version=number) for number in (0, 127, 128, 255, 256, 65_535, 65_536, 2**32 - 1)],
+        [replace(group(), policy_version=number) for number in (2**32, 2**53)],
     ]
-    records = [pack(groups) for groups in published]
+    records = list(map(genrl_record, published))
     genrl = genrl_codec(genrl_env, records)
     assert [bytes.fromhex(record) for record in genrl["repacked"]] == records
     for groups, seen in zip(published, genrl["seen"], strict=True):
