@@ -1,6 +1,7 @@
-"""The command of a node on a tiny random model, and the files of JSON lines that it leaves."""
+"""The command of a node on a tiny random model, and how what it prints and the files of JSON lines that it leaves are read."""
 
 import json
+import re
 import sys
 
 
@@ -16,6 +17,12 @@ def command(model, folder, *more):
     """A node by itself with state and logs in the folder. Of a setting that is given twice the later one counts."""
     own = (f"state_dir={folder}/state", f"tracking.log_dir={folder}/logs")
     return [sys.executable, "-m", "codezero", "run", "preset=local", *settings(model), *own, *more]
+
+
+def peer_id(output):
+    """That which a node in this output says it has."""
+    (found,) = set(re.findall(r"^peer: (\w+),", output, re.M))
+    return found
 
 
 def lines(file):

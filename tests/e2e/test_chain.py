@@ -88,7 +88,7 @@ def test_a_node_follows_the_contract_s_rounds_and_its_rewards_arrive_when_it_sto
     assert len(set(numbers)) == 3
     assert numbers == sorted(numbers)
     assert [report["ledger"] for report in reports] == ["", "", ""]
-    (peer_id,) = {line.split()[1].rstrip(",") for line in output.splitlines() if line.startswith("peer: ")}
+    peer_id = tiny_node.peer_id(output)
     (owner,) = contract.read("getEoa(string[])", [peer_id])
     assert owner == keystore.address(tmp_path / "wallet.json")
     earned = sum(report["reward_mean"] * 8 for report in reports)  # 2 tasks of 4 attempts a round

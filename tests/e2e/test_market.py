@@ -10,6 +10,7 @@ import pytest
 
 from codezero.identity.names import animal_name
 from codezero.ledger import keystore
+from tests import tiny_node
 from tests.builders import save_tiny
 from tests.commands import spawn
 from tests.e2e.test_chain import command, status, ticking
@@ -107,7 +108,7 @@ def test_a_node_is_examined_bets_and_claims_its_reward_after_a_restart(market, n
         (line,) = record(tmp_path)
         assert line.startswith("Game 0 Round 0: Peer Qm")
         assert " placed bet of 2.50 tokens " in line
-        (peer_id,) = {line.split()[1].rstrip(",") for line in said if line.startswith("peer: ")}
+        peer_id = tiny_node.peer_id("".join(said))
         assert line.endswith(" on choice - dog")  # as the random weights of the tiny model have it
         assert market.read("choiceTokenBalance", game, peer_id, 1) == 25 * 10**17
         shown = status(tmp_path)

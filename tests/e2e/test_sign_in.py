@@ -152,7 +152,7 @@ def test_a_node_registers_and_submits_through_the_app_and_again_with_a_new_state
     save_tiny(tmp_path / "model")
     with ticking(partial(contract.send, "updateStageAndRound()"), every_s=1.0):
         output = play(tmp_path, chain.url, contract, app, "--rounds", "2")
-    (peer_id,) = {line.split()[1].rstrip(",") for line in output.splitlines() if line.startswith("peer: ")}
+    peer_id = tiny_node.peer_id(output)
     (owner,) = contract.read("getEoa(string[])", [peer_id])
     assert owner == bundler.account
     reports = tiny_node.reports(tmp_path)
@@ -236,7 +236,7 @@ def test_the_launch_script_starts_the_app_and_a_node_for_who_has_signed_in(chain
             PAYMASTER_POLICY_ID="policy-1",
         )
     assert f"sign-in: user {ORG_ID} is already signed in" in output
-    (peer_id,) = {line.split()[1].rstrip(",") for line in output.splitlines() if line.startswith("peer: ")}
+    peer_id = tiny_node.peer_id(output)
     assert contract.read("getEoa(string[])", [peer_id]) == [bundler.account]
     (total,) = contract.read("getTotalRewards(string[])", [peer_id])
     assert total != 0
