@@ -1,4 +1,4 @@
-"""The command of a node on a tiny random model, and how what it prints and the files of JSON lines that it leaves are read."""
+"""The command of a node on a tiny random model, and what it prints and leaves as files of JSON lines."""
 
 import json
 import re

@@ -1,6 +1,5 @@
 """A proposer and two solvers as a user starts them: problems by a scripted server, solutions by a tiny random model."""
 
-import json
 import signal
 
 import pytest
@@ -11,30 +10,21 @@ from tests.commands import start
 from tests.processes import wait_until
 from tests.tiny_node import lines, reports, settings
 from tests.unit.evaluate.loopback import reply, serve
-
-WORDS = ("apples", "coins", "miles", "notes", "pages", "seats", "stars", "steps", "trees", "waves", "wheels", "words")
+from tests.unit.proposer.test_node import write_problem
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+NO_PROBLEM = reply(200, {"choices": [{"message": {"content": "I would rather not."}}]})
 
 
-def write_problem(handler, count):
-    """Sound problems, each another one; every third answer is none."""
-    what = WORDS[count % len(WORDS)]
-    name = f"count_{what}_{count}"
-    problem = {
-        "function": name,
-        "question": f"Write a function {name}(n) that adds {count} {what} to n {what}.",
-        "solution": f"def {name}(n):\n    return n + {count}",
-        "tests": [f"assert {name}(0) == {count}", f"assert {name}(10) == {count + 10}"],
-    }
-    text = "I would rather not." if count % 3 == 2 else f"```json\n{json.dumps(problem)}\n```"
-    reply(200, {"choices": [{"message": {"role": "assistant", "content": text}}]})(handler, count)
+def write_some(handler, count):
+    """Two answers of three are sound problems."""
+    (NO_PROBLEM if count % 3 == 2 else write_problem)(handler, count)
 
 
 def test_what_a_proposer_writes_is_solved_scored_and_fed_back(tmp_path):
     model, home = save_tiny(tmp_path / "model"), tmp_path / "home"
     proposals = home / "proposer-1" / "logs" / "proposals.jsonl"
-    with serve(write_problem) as server:
+    with serve(write_some) as server:
         command = ["swarm", "up", "--nodes", 2, "--folder", home, *settings(model)]
         command += ["rollout.max_new_tokens=60"]
         command += ["tasks.proposals.share=1", f"proposer.url={server.url}/v1", "proposer.model=scripted"]

@@ -9,10 +9,10 @@ import pytest
 
 from tests.builders import save_tiny
 from tests.e2e.test_node import ROOT, command
-from tests.e2e.test_proposer import write_problem
 from tests.tiny_node import reports
 from tests.unit.evaluate.loopback import serve
 from tests.unit.launch.tty import Tty
+from tests.unit.proposer.test_node import write_problem
 
 ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
 

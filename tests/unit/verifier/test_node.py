@@ -5,6 +5,7 @@ scripted, and so are the texts of its answers; their tokens are those that it sa
 """
 
 import dataclasses
+import io
 import json
 
 import pytest
@@ -16,6 +17,7 @@ from codezero.config.load import load_config
 from codezero.errors import ConfigError, StateError
 from codezero.harness import best, policy
 from codezero.llm.sample import sample_groups
+from codezero.runtime.console import Console
 from codezero.train.checkpoint import CheckpointStore
 from codezero.verifier import build, exercises, node, write
 from codezero.verifier.trained import begun_in, writer_in
@@ -120,11 +122,16 @@ def kept(folder):
     return CheckpointStore(folder / "state" / "verifier" / "checkpoints").load_latest()
 
 
-def test_a_proposer_can_follow_it_from_before_its_first_batch(tmp_path, settings, model, monkeypatch):
-    def stopped(*_):
+@pytest.fixture
+def stopped_at_once(monkeypatch):
+    def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(node, "run_batch", stopped)
+    monkeypatch.setattr(node, "run_batch", stop)
+
+
+@pytest.mark.usefixtures("stopped_at_once")
+def test_a_proposer_can_follow_it_from_before_its_first_batch(tmp_path, settings, model):
     assert verify(tmp_path, settings, 1) == 0
     found = begun_in(tmp_path / "state")
     assert (found.model, found.train.lora_r, found.checkpoint) == (model, 4, "")
@@ -132,12 +139,9 @@ def test_a_proposer_can_follow_it_from_before_its_first_batch(tmp_path, settings
         writer_in(tmp_path / "state")
 
 
+@pytest.mark.usefixtures("stopped_at_once")
 @pytest.mark.parametrize("method", ["lora", "full"])
-def test_a_method_that_it_does_not_use_is_told(method, tmp_path, settings, monkeypatch, capsys):
-    def stopped(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(node, "run_batch", stopped)
+def test_a_method_that_it_does_not_use_is_told(method, tmp_path, settings, capsys):
     assert verify(tmp_path, [*settings, f"train.method={method}"], 1) == 0
     said = "a test writer trains adapters: train.method=full has no effect on it\n"
     assert (said in capsys.readouterr().out) is (method == "full")
@@ -250,7 +254,7 @@ def test_a_report_that_a_kill_lost_is_written_at_the_next_start(tmp_path, settin
 def test_candidates_are_those_of_the_untrained_model_whatever_has_been_learnt(tmp_path, settings):
     """Adapters that are not zero change what the model writes, but not in the node's own context for candidates."""
     config = load_config([*settings, f"state_dir={tmp_path}"])
-    loaded = build.load(config, SilentConsole())
+    loaded = build.load(config, Console(io.StringIO()))
     task = build.make_tasks(config).draw(1)[0]
 
     def solved():
@@ -264,11 +268,6 @@ def test_candidates_are_those_of_the_untrained_model_whatever_has_been_learnt(tm
     assert solved() != before
     with build.solver_weights(config, loaded):
         assert solved() == before
-
-
-class SilentConsole:
-    def line(self, text):
-        pass
 
 
 @pytest.mark.slow

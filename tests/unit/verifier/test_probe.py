@@ -1,5 +1,6 @@
 """The probes of a solver that learns beside a test writer: when, of which weights, and what a stop costs."""
 
+import io
 import json
 import re
 from itertools import count
@@ -16,6 +17,7 @@ from codezero.observe.probes import learning
 from codezero.policy.probing import build as probing_build
 from codezero.policy.probing import probe as probe_module
 from codezero.policy.probing.probe import Probe
+from codezero.runtime.console import Console
 from codezero.train.checkpoint import CheckpointStore
 from codezero.train.method import SOLVER
 from codezero.verifier import build, write
@@ -24,7 +26,7 @@ from tests.strangers import Reader
 from tests.tiny_node import lines
 from tests.unit.observe.test_probes import passes
 from tests.unit.policy.test_probe import PROBLEMS
-from tests.unit.verifier.test_node import ROWS, SilentConsole, case_reports, kept, let_a_pair_learn, verify
+from tests.unit.verifier.test_node import ROWS, case_reports, kept, let_a_pair_learn, verify
 
 pytestmark = pytest.mark.usefixtures("restored_process")
 
@@ -73,7 +75,7 @@ def test_the_solver_is_measured_whatever_the_test_writer_has_learnt(tmp_path, se
         probe_module, "proven", lambda _, group: written.append([one.text for one in group.rollouts]) or []
     )
     config = load_config([*settings, f"state_dir={tmp_path}", f"tracking.log_dir={tmp_path}"])
-    model = build.load(config, SilentConsole())
+    model = build.load(config, Console(io.StringIO()))
 
     def measured():
         written.clear()
