@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from codezero.llm import sample
-from codezero.llm.draw import SamplingParams
 from tests.builders import save_tiny, tiny_model, tiny_tokenizer
 from tests.e2e.test_node import run
 from tests.tiny_node import reports
+from tests.unit.llm.sampling import PROMPTS, sample_request
 
 DEVICE = "cuda"
 pytestmark = [
@@ -38,14 +38,7 @@ def test_a_step_that_is_replayed_draws_what_one_that_is_called_draws(monkeypatch
     model = tiny_model().to(DEVICE)
 
     def drawn():
-        request = sample.SampleRequest(
-            prompts=[[5, 6, 7, 8], [9, 10], [11, 12, 13, 14, 15, 16, 17]],
-            num_generations=8,
-            params=SamplingParams(max_new_tokens=100),
-            end_ids=range(0, 259, 64),
-            pad_id=257,
-            generator=torch.Generator(DEVICE).manual_seed(0),
-        )
+        request = sample_request(PROMPTS, 8, range(0, 259, 64), device=DEVICE, max_new_tokens=100)
         return [row for group in sample.sample_groups(model, request) for row in group]
 
     replayed = drawn()

@@ -31,9 +31,9 @@ from tests.builders import save_tiny, tiny_model
 from tests.fakes import files_of_at_most
 from tests.processes import is_alive, wait_until_gone
 from tests.rollout_servers import rollout_server, sampler
+from tests.unit.llm.sampling import PROMPTS, plain_logprobs, sample_request
 
 ROOT = Path(__file__).parent.parent.parent.parent
-PROMPTS = [[5, 6, 7, 8], [9, 10], [11, 12, 13, 14, 15, 16, 17]]
 SHAPE = {"intermediate_size": 64}
 """Rows of Q8_0 are multiples of 32 long."""
 
@@ -95,25 +95,9 @@ def engine(request, engines):
     return engines[request.param]
 
 
-def draw(engine, prompts=PROMPTS, num_generations=2, end_ids=(), seed=0, on_step=None, **params):
+def draw(engine, prompts=PROMPTS, num_generations=2, end_ids=(), **settings):
     function, model = engine
-    request = sample.SampleRequest(
-        prompts=prompts,
-        num_generations=num_generations,
-        params=sample.SamplingParams(**{"max_new_tokens": 8, **params}),
-        end_ids=end_ids,
-        pad_id=257,
-        generator=torch.Generator().manual_seed(seed),
-        on_step=on_step,
-    )
-    return function(model, request)
-
-
-@torch.no_grad()
-def logprobs_of(model, tokens, temperature):
-    ids = torch.tensor([tokens.prompt_ids + tokens.completion_ids])
-    logits = model(ids).logits[0, len(tokens.prompt_ids) - 1 : -1] / temperature
-    return logits.log_softmax(-1).gather(-1, torch.tensor(tokens.completion_ids)[:, None])[:, 0]
+    return function(model, sample_request(prompts, num_generations, end_ids, **settings))
 
 
 def assert_logprobs(engine, **params):
@@ -121,7 +105,7 @@ def assert_logprobs(engine, **params):
     gaps = []
     for group in draw(engine, num_generations=3, max_new_tokens=16, **params):
         for tokens in group:
-            wanted = logprobs_of(engine[1], tokens, params.get("temperature", 1.0))
+            wanted = plain_logprobs(engine[1], tokens, params.get("temperature", 1.0))
             gaps += (torch.tensor(tokens.logprobs) - wanted).abs().tolist()
     assert len(gaps) == 3 * 3 * 16
     assert np.median(gaps) < 0.02  # llama.cpp rounds activations to 8 bits
@@ -148,7 +132,7 @@ def test_the_adapter_is_applied_and_not_only_read(llama):
     model = llama[1]
     tokens = draw(llama, temperature=0.0)[0][0]
     with model.disable_adapter():
-        base = logprobs_of(model, tokens, 1.0)
+        base = plain_logprobs(model, tokens)
     assert (torch.tensor(tokens.logprobs) - base).abs().median() > 0.2
 
 
@@ -298,7 +282,7 @@ def test_other_models_are_written_as_llama_cpp_reads_them(tmp_path, kind, config
     model = adapted(kind.from_pretrained(folder).eval())
     for group in draw((engine.sample_groups, model), num_generations=2, max_new_tokens=12):
         for tokens in group:
-            wanted = logprobs_of(model, tokens, 1.0)
+            wanted = plain_logprobs(model, tokens)
             assert (torch.tensor(tokens.logprobs) - wanted).abs().median() < 0.03
 
 

@@ -8,23 +8,13 @@ from transformers import DeepseekV3Config, DeepseekV3ForCausalLM
 from codezero.llm import decoding, onednn
 from codezero.llm import sample as llm_sample
 from codezero.llm.draw import SamplingParams, draw
-from codezero.llm.sample import SampleRequest, sample_groups
+from codezero.llm.sample import sample_groups
 from tests.builders import tiny_model
+from tests.unit.llm.sampling import PROMPTS, plain_logprobs, sample_request
 
-PROMPTS = [[5, 6, 7, 8], [9, 10], [11, 12, 13, 14, 15, 16, 17]]
 
-
-def sample(model, prompts, num_generations=1, end_ids=(), seed=0, on_step=None, **params):
-    request = SampleRequest(
-        prompts=prompts,
-        num_generations=num_generations,
-        params=SamplingParams(**{"max_new_tokens": 8, **params}),
-        end_ids=end_ids,
-        pad_id=257,
-        generator=torch.Generator().manual_seed(seed),
-        on_step=on_step,
-    )
-    return sample_groups(model, request)
+def sample(model, prompts, num_generations=1, end_ids=(), **settings):
+    return sample_groups(model, sample_request(prompts, num_generations, end_ids, **settings))
 
 
 def uniforms(rows):
@@ -103,11 +93,7 @@ def test_an_accelerator_draws_what_a_cpu_draws_while_rows_end(shape, monkeypatch
 def assert_logprobs(model, groups, temperature):
     """They are those of a plain forward."""
     for tokens in (tokens for group in groups for tokens in group):
-        ids = torch.tensor([tokens.prompt_ids + tokens.completion_ids])
-        with torch.no_grad():
-            logits = model(ids).logits[0, len(tokens.prompt_ids) - 1 : -1] / temperature
-        expected = logits.log_softmax(-1).gather(-1, torch.tensor(tokens.completion_ids)[:, None])[:, 0]
-        assert torch.allclose(torch.tensor(tokens.logprobs), expected, atol=1e-5)
+        assert torch.allclose(torch.tensor(tokens.logprobs), plain_logprobs(model, tokens, temperature), atol=1e-5)
 
 
 def test_logprobs_are_those_of_a_plain_forward_at_the_sampling_temperature():

@@ -32,7 +32,8 @@ from tests import vllm_stand_in
 from tests.builders import save_tiny, tiny_model
 from tests.processes import is_alive, wait_until_gone
 from tests.rollout_servers import rollout_server, sampler
-from tests.unit.llm.test_engines import PROMPTS, ROOT, adapted, draw, logprobs_of
+from tests.unit.llm.sampling import PROMPTS, plain_logprobs
+from tests.unit.llm.test_engines import ROOT, adapted, draw
 
 STAND_IN = [sys.executable, vllm_stand_in.__file__]
 
@@ -168,7 +169,7 @@ def test_without_adapters_it_gets_all_weights_and_is_asked_for_the_policy(tmp_pa
         model = tiny_model(seed=5)
         for group in draw((made.sample[0], model)):
             for tokens in group:
-                gaps = torch.tensor(tokens.logprobs) - logprobs_of(model, tokens, 1.0)
+                gaps = torch.tensor(tokens.logprobs) - plain_logprobs(model, tokens)
                 assert gaps.abs().max() < 1e-3
         reload, ask, *_ = made.calls()
         assert reload["path"] == "/collective_rpc"
@@ -192,7 +193,7 @@ def test_a_rollout_server_samples_by_it_with_a_trainers_adapters(tmp_path):
             remote = RemoteEngine([server], Snapshots(trained, tmp_path / "w", Transfer.auto), local=None)
             groups = draw((remote.sample_groups, trained))
     for tokens in (tokens for group in groups for tokens in group):
-        gaps = torch.tensor(tokens.logprobs) - logprobs_of(trained, tokens, 1.0)
+        gaps = torch.tensor(tokens.logprobs) - plain_logprobs(trained, tokens)
         assert gaps.abs().max() < 0.05  # adapters are sent in bfloat16
 
 
