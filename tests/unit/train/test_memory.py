@@ -182,20 +182,25 @@ def test_cache_grows_with_own_groups():
     assert two == 2 * one
 
 
+def trained(method, config):
+    """A model of many layers as it is trained, its shape, and the bytes of its head's gradient."""
+    base = tiny_model(hidden_size=64, intermediate_size=256, num_hidden_layers=12)
+    recompute_products(base)
+    shape, is_full = shape_of(base), method is TrainMethod.full
+    return base if is_full else apply_lora(base, config, 0), shape, 4 * 259 * 64 * is_full
+
+
 @pytest.mark.parametrize("method", [TrainMethod.full, TrainMethod.lora])
 @pytest.mark.parametrize(("prompt", "completion"), [(300, 1), (100, 128)])
 def test_activations_are_what_passes_keep(method, prompt, completion, monkeypatch):
     config = TrainConfig(lora_r=2, micro_batch_size=2)
-    base = model = tiny_model(hidden_size=64, intermediate_size=256, num_hidden_layers=12)
-    recompute_products(base)
-    if method is TrainMethod.lora:
-        model = apply_lora(base, config, 0)
+    model, shape, head_bytes = trained(method, config)
     scorer = CompletionScorer(model, torch.zeros(prompt, dtype=torch.long))
     ids = torch.zeros(2, completion, dtype=torch.long)
     passes = (scorer.run_prompt, lambda: scorer.logprobs(ids, torch.ones_like(ids, dtype=torch.bool)))
     seen = 4 * max(numbers_kept(model, one, monkeypatch)[1] for one in passes)
-    found = estimate(shape_of(base), method, config, load(prompt_tokens=prompt, completion_tokens=completion))
-    logits = 2 * 4 * min(256, 2 * completion) * 259 + (4 * 259 * 64 if method is TrainMethod.full else 0)
+    found = estimate(shape, method, config, load(prompt_tokens=prompt, completion_tokens=completion))
+    logits = 2 * 4 * min(256, 2 * completion) * 259 + head_bytes
     planned = found.activations - (logits if completion > 1 else 0)
     assert 0.9 * seen < planned < 1.1 * seen
 
@@ -203,16 +208,13 @@ def test_activations_are_what_passes_keep(method, prompt, completion, monkeypatc
 @pytest.mark.parametrize("method", [TrainMethod.full, TrainMethod.lora])
 def test_activations_of_an_accelerator_are_what_a_pass_across_prompts_keeps(method, monkeypatch):
     config = TrainConfig(lora_r=2, micro_batch_size=2)
-    base = model = tiny_model(hidden_size=64, intermediate_size=256, num_hidden_layers=12)
-    recompute_products(base)
-    if method is TrainMethod.lora:
-        model = apply_lora(base, config, 0)
+    model, shape, head_bytes = trained(method, config)
     prompts, ids = torch.zeros(2, 100, dtype=torch.long), torch.zeros(2, 128, dtype=torch.long)
     scorer = CompletionScorer(model, prompts, lengths=torch.tensor([100, 100]), width=228)
     seen = 4 * numbers_kept(model, lambda: scorer.logprobs(ids, torch.ones_like(ids, dtype=torch.bool)), monkeypatch)[1]
     work = load(prompt_tokens=100, completion_tokens=128, device_type="cuda")
-    found = estimate(shape_of(base), method, config, work)
-    logits = 2 * 4 * 2 * 128 * 259 + (4 * 259 * 64 if method is TrainMethod.full else 0)
+    found = estimate(shape, method, config, work)
+    logits = 2 * 4 * 2 * 128 * 259 + head_bytes
     assert 0.9 * seen < found.activations - logits < 1.2 * seen
 
 
