@@ -71,13 +71,12 @@ def test_a_group_stays_the_same_when_a_program_is_edited_by(name, original):
     assert programs_of(EDITED[name], SUM) == original
 
 
-@pytest.mark.parametrize("name", EDITED)
-def test_a_plagiarist_with_a_ground_key_wins_no_vote(name):
+def test_a_plagiarist_with_a_ground_key_wins_no_vote():
     """It publishes the author's group after an edit, under an id that comes before all others."""
     ballot, judging = Ballot(Vote.mean, "local"), evaluator(ScriptedJudge({}), Reader())
     author, copier = (
         scored(judging, attempts(code, SUM, peer_id=peer_id), external=True)
-        for peer_id, code in (("author", LOOP), ("0", EDITED[name]))
+        for peer_id, code in (("author", LOOP), ("0", EDITED["other names"]))
     )
     assert copier.rewards
     assert ballot.winners(RoundId(number=1), [author]) == ("author",)
