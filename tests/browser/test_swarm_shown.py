@@ -21,6 +21,7 @@ from tests.commands import spawn
 from tests.e2e.test_swarm import ROOT
 from tests.ports import free_port
 from tests.processes import wait_until
+from tests.tiny_node import reports
 from tests.unit.publish.push_hub import TOKEN, push_hub
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(800)]
@@ -50,11 +51,6 @@ def metrics(port):
     return {s.name: s.value for family in text_string_to_metric_families(text) for s in family.samples if not s.labels}
 
 
-def num_rounds(folder, node):
-    file = folder / node / "logs" / "rounds.jsonl"
-    return len(file.read_text().splitlines()) if file.exists() else 0
-
-
 @pytest.fixture
 def pictures(tmp_path):
     folder = Path(os.environ.get("CODEZERO_SCREENSHOTS", tmp_path / "pictures"))
@@ -81,7 +77,7 @@ def test_a_swarm_is_shown_by_everything_at_once(tmp_path, pictures, visit):
         )
         arguments = ("--nodes", 2, "--folder", folder, *settings)
         with program("swarm", "up", *arguments, HUGGINGFACE_ACCESS_TOKEN=TOKEN):
-            wait_until(lambda: all(num_rounds(folder, node) >= 2 for node in NODES), limit_s=480)
+            wait_until(lambda: all(len(reports(folder / node)) >= 2 for node in NODES), limit_s=480)
             assert_shown_while_it_runs(folder, port, pictures, visit)
             wait_until(lambda: hub.commits, limit_s=60)
     assert_shown_after(folder, tmp_path / "report.html", visit)

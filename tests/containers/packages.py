@@ -10,18 +10,18 @@ import os
 import re
 import subprocess
 import sys
-import threading
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
+
+from tests import local_http
 
 MARK = "this-line-is-a-secret-of-the-build"
 """In every pip.conf that a build is given: must be in no image."""
 
 
-class QuietHandler(SimpleHTTPRequestHandler):
-    def log_message(self, *arguments):
-        pass
+class FilesHandler(local_http.Handler, SimpleHTTPRequestHandler):
+    """Serves files, and says nothing."""
 
 
 def configured():
@@ -39,30 +39,24 @@ def configured():
 def secrets(folder):
     """The options that give a build pip's settings of this machine; the folder takes what they name."""
     settings = configured()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(QuietHandler, directory=str(folder / "served")))
-    (folder / "served").mkdir()
+    served = folder / "served"
+    served.mkdir()
     lines, options = [f"# {MARK}", "[global]"], []
-    for name in ("index-url", "extra-index-url", "find-links"):
-        urls = [url_of(text, folder / "served", server.server_port) for text in settings.get(name, ())]
-        if urls:
-            lines.append(f"{name} = {' '.join(dict.fromkeys(urls))}")
-    if "trusted-host" in settings:
-        lines.append(f"trusted-host = {' '.join(settings['trusted-host'])}")
-    if "cert" in settings:
-        lines.append("cert = /run/secrets/ca")
-        options += ["--secret", f"id=ca,src={settings['cert'][-1]}"]
-    (folder / "pip.conf").write_text("\n".join(lines) + "\n")
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
+    with local_http.serving(functools.partial(FilesHandler, directory=str(served))) as server:
+        for name in ("index-url", "extra-index-url", "find-links"):
+            urls = [url_of(text, served, server) for text in settings.get(name, ())]
+            if urls:
+                lines.append(f"{name} = {' '.join(dict.fromkeys(urls))}")
+        if "trusted-host" in settings:
+            lines.append(f"trusted-host = {' '.join(settings['trusted-host'])}")
+        if "cert" in settings:
+            lines.append("cert = /run/secrets/ca")
+            options += ["--secret", f"id=ca,src={settings['cert'][-1]}"]
+        (folder / "pip.conf").write_text("\n".join(lines) + "\n")
         yield [*options, "--secret", f"id=pip_conf,src={folder / 'pip.conf'}", "--network", "host"]
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
-def url_of(text, served, port):
+def url_of(text, served, server):
     """A place of packages as a build sees it. An index's links may lead to folders beside it: its parent is served."""
     split = urlsplit(text)
     if split.scheme not in ("", "file"):
@@ -71,7 +65,7 @@ def url_of(text, served, port):
     root = path.parent if split.scheme == "file" else path
     link = served / str(len(list(served.iterdir())))
     os.symlink(root, link)
-    return f"http://127.0.0.1:{port}/{link.name}/{'' if root == path else path.name + '/'}"
+    return f"{server}/{link.name}/{'' if root == path else path.name + '/'}"
 
 
 def torch_is_at_hand(requirement):

@@ -20,7 +20,7 @@ def test_packages_of_this_machine_are_served_and_those_elsewhere_are_not(tmp_pat
     for folder in (wheels, simple):
         folder.mkdir(parents=True)
     served = tmp_path / "served"
-    assert packages.url_of("https://pypi.example/simple", served, 8000) == "https://pypi.example/simple"
-    assert packages.url_of(str(wheels), served, 8000) == "http://127.0.0.1:8000/0/"
-    assert packages.url_of(f"file://{simple}", served, 8000) == "http://127.0.0.1:8000/1/simple/"
+    assert packages.url_of("https://pypi.example/simple", served, "http://here") == "https://pypi.example/simple"
+    assert packages.url_of(str(wheels), served, "http://here") == "http://here/0/"
+    assert packages.url_of(f"file://{simple}", served, "http://here") == "http://here/1/simple/"
     assert [(served / name).resolve() for name in "01"] == [wheels, simple.parent]

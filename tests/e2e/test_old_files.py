@@ -40,6 +40,7 @@ from tests.fixtures import ACCOUNT_KEY, PASSPHRASE, unpack
 from tests.network.nodes import live_swarm
 from tests.processes import wait_until
 from tests.settings import by_key, leaves
+from tests.tiny_node import lines
 from tests.unit.evaluate.loopback import reply, serve
 
 PEER, BOOTNODE = "QmPbv7NpeUKWm7VUtEKm1Uc9XbNw7iV1qVBNJoqNDmbkhj", "QmNSQqRoJQrAM5ebup4z7CHzRrxW76LAdaNscjSmBsnVqX"
@@ -68,7 +69,7 @@ def test_a_solver_goes_on_where_it_was(old, name, peer_id, rewards, capsys):
     (before,) = find_runs(Path(name) / "state")
     drawn = {group.task.id for seen in before.groups() for group in seen.groups}
     played = before.reports()
-    lines = Path(name, "logs", "rounds.jsonl").read_bytes()
+    logged = Path(name, "logs", "rounds.jsonl").read_bytes()
     # weights stay as they are restored
     still = ("train.learning_rate=1e-12", "train.lora_learning_rate=1e-12", "probe.share=0")
     sized = ("swarm.num_local=2", "rollout.num_generations=4")  # the defaults of that time
@@ -76,7 +77,7 @@ def test_a_solver_goes_on_where_it_was(old, name, peer_id, rewards, capsys):
     assert f"state: continuing in {name}/state after round 2" in capsys.readouterr().out
 
     (after,) = find_runs(Path(name) / "state")
-    assert Path(name, "logs", "rounds.jsonl").read_bytes().startswith(lines)
+    assert Path(name, "logs", "rounds.jsonl").read_bytes().startswith(logged)
     *reports, last = after.reports()
     assert reports == played
     assert last.round == 3
@@ -139,7 +140,7 @@ def test_rewards_that_waited_for_the_chain_reach_it_once(old, monkeypatch, capsy
 
 
 def batches():
-    return [json.loads(line) for line in Path("proposer/logs/proposals.jsonl").read_text().splitlines()]
+    return lines(Path("proposer/logs/proposals.jsonl"))
 
 
 def test_a_proposer_that_learns_goes_on_where_it_was(old, capsys):

@@ -1,6 +1,5 @@
 """Programs that try to get out, or to take everything: none is run, none passes, and all end."""
 
-import re
 import textwrap
 from pathlib import Path
 
@@ -48,7 +47,7 @@ def test_the_hostile_programs_are_python():
     for kind in ("escapes", "bombs"):
         for name, code in programs(kind).items():
             result = dry_run(code, parse_tests("assert f() == 1"), Budget(steps=1, seconds=0.1))
-            assert not re.match("SyntaxError", result[0].reason) or "star" in name, name
+            assert not result[0].reason.startswith("SyntaxError") or "star" in name, name
 
 
 @pytest.mark.parametrize(
