@@ -87,20 +87,14 @@ def proposal(
     )
 
 
-def rollout(
-    prompt_ids=(1, 2, 3),
-    completion_ids=(4, 5),
-    logprobs=None,
-    text: str = "x",
-    finish: FinishReason = FinishReason.STOP,
-) -> Rollout:
+def rollout(prompt_ids=(1, 2, 3), completion_ids=(4, 5), logprobs=None, text: str = "x") -> Rollout:
     """A local rollout; its log-probs are -1 a token unless given."""
     tokens = SampledTokens(
         prompt_ids=tuple(prompt_ids),
         completion_ids=tuple(completion_ids),
         logprobs=tuple(logprobs) if logprobs is not None else (-1.0,) * len(completion_ids),
     )
-    return Rollout(text=text, finish=finish, tokens=tokens)
+    return Rollout(text=text, finish=FinishReason.STOP, tokens=tokens)
 
 
 def group(

@@ -27,9 +27,9 @@ class DevChain:
     def client(self, account=ACCOUNTS[0]):
         return ChainClient(self.url, CHAIN_ID, account)
 
-    def coordinator(self, owner=ACCOUNTS[0], stages=1):
-        """The address of a coordinator of one's own."""
-        return self.client(owner).deploy("SwarmCoordinator", owner.address, stages)
+    def coordinator(self, stages=1):
+        """The address of a coordinator of one's own, which the first account owns."""
+        return self.client().deploy("SwarmCoordinator", ACCOUNTS[0].address, stages)
 
     def contract(self, name, address):
         """A contract as web3 sees it, which checks what our own client says."""

@@ -42,13 +42,11 @@ class Mortal(Reader):
         return self.death if self.every or getattr(request, "cases", ()) else super().ask(job, request, cpu_s)
 
 
-def evaluator(judge, workers, dry_run=True, rewards=None, num_external=math.inf, at_once=1, **settings):
+def evaluator(judge, workers, dry_run=True, num_external=math.inf, at_once=1, **settings):
     """The evaluator of a round; `workers` may be a `Reader`."""
     config = EvaluatorConfig(dry_run=dry_run, **settings)
     attempt_reader = AttemptReader(workers, dry_run=dry_run, fatal_rules=config.fatal_rules, show=True)
-    return FrozenEvaluator(
-        judge, config, rewards or RewardConfig(), lambda *_: None, attempt_reader, num_external, at_once
-    )
+    return FrozenEvaluator(judge, config, RewardConfig(), lambda *_: None, attempt_reader, num_external, at_once)
 
 
 def scored(evaluator, group, external=False):
@@ -76,10 +74,10 @@ class _Catcher:
         return [Opinion(p_correct=0.5)] * len(solutions)
 
 
-def submission(task, code, cases=()):
-    """What a judge is asked about a solution of which a dry run found these cases."""
+def submission(task, code):
+    """What a judge is asked about a solution."""
     judge = _Catcher()
     one = group([rollout(text=f"```python\n{code}\n```")], of=task)
-    scored(evaluator(judge, Reader(lambda *_: cases), dry_run=bool(cases), fatal_rules=False), one)
+    scored(evaluator(judge, Reader(), dry_run=False, fatal_rules=False), one)
     (caught,) = judge.caught
     return caught

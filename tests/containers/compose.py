@@ -56,11 +56,11 @@ class Project:
     profile: str = "local"
     variables: dict = field(default_factory=dict)
 
-    def compose(self, *arguments, check=True, timeout_s=300):
+    def compose(self, *arguments, check=True):
         files = [part for file in self.files for part in ("--file", str(file))]
         start = [*self.command, *files, "--project-name", self.name, "--profile", self.profile]
         environment = {**self.engine.environment, **self.variables}
-        return run([*start, *arguments], environment, check, timeout_s)
+        return run([*start, *arguments], environment, check)
 
     def container(self, service):
         """Its id, also of one that has ended."""

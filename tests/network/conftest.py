@@ -77,10 +77,10 @@ def start_genrl_peer(genrl_env):
     """Call it with the addresses to join through and how many peers a gather waits for."""
     with ExitStack() as stack:
 
-        def start(initial_peers, world_size: int, timeout_s: int = 60) -> GenrlPeer:
+        def start(initial_peers, world_size: int) -> GenrlPeer:
             script = str(Path(__file__).with_name("genrl_peer.py"))
             process = subprocess.Popen(
-                [sys.executable, script, "--timeout", str(timeout_s), *map(str, initial_peers)],
+                [sys.executable, script, "--timeout", "60", *map(str, initial_peers)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,

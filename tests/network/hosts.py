@@ -100,11 +100,11 @@ class HostNode:
         for line in self._process.stdout:
             self._lines.put(json.loads(line))
 
-    def rounds(self, timeout_s: float = 120.0) -> Iterator[dict]:
-        """Those that end from now on, until the time is up."""
+    def rounds(self) -> Iterator[dict]:
+        """Those that end from now on, for two minutes."""
         while not self._lines.empty():
             self._lines.get()
-        end_s = time.monotonic() + timeout_s
+        end_s = time.monotonic() + 120.0
         while time.monotonic() < end_s:
             assert self._process.poll() is None, "the node has ended"
             try:
@@ -112,11 +112,11 @@ class HostNode:
             except queue.Empty:
                 continue
 
-    def hears(self, *others: HostNode, timeout_s: float = 120.0) -> dict[str, str]:
+    def hears(self, *others: HostNode) -> dict[str, str]:
         """Waits until it has had groups of all of these; their network addresses."""
         wanted = {other.peer_id for other in others}
         heard: dict[str, str] = {}
-        for found in self.rounds(timeout_s):
+        for found in self.rounds():
             heard |= {peer_id: address for peer_id, address, _ in found["external"]}
             if wanted <= heard.keys():
                 return {other.host.address: heard[other.peer_id] for other in others}

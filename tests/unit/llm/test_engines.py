@@ -51,13 +51,13 @@ def rounded(folder):
     return folder
 
 
-def adapted(model, seed=1, scale=0.3):
+def adapted(model):
     """The model with a random adapter that changes what it says."""
     made = apply_lora(model, TrainConfig(lora_r=4, lora_alpha=12), 0)
-    torch.manual_seed(seed)
+    torch.manual_seed(1)
     for name, weight in made.named_parameters():
         if "lora_B" in name:
-            weight.data.normal_(0, scale)
+            weight.data.normal_(0, 0.3)
     return made
 
 

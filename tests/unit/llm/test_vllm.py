@@ -60,7 +60,7 @@ class StandIn:
 
 
 @contextmanager
-def stand_in(tmp_path, fault="none", close=True):
+def stand_in(tmp_path, fault="none"):
     """`fault` is "none" for a server that always says the token 7, and "" for one with the model."""
     children = set(psutil.Process().children())
     made = StandIn(tmp_path, fault)

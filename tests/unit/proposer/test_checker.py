@@ -16,8 +16,8 @@ RIGHT, WRONG = "assert add_one(1) == 2\nassert add_one(5) == 6", "assert add_one
 SOLUTION = "def add_one(x):\n    return x + 1"
 
 
-def draft(tests=RIGHT, solution="", question=QUESTION):
-    return Draft(level=3, raw="raw", answer=ParsedProblem(question=question, tests=tests, solution=solution))
+def draft(tests=RIGHT, solution=""):
+    return Draft(level=3, raw="raw", answer=ParsedProblem(question=QUESTION, tests=tests, solution=solution))
 
 
 @pytest.fixture

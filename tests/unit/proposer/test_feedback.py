@@ -8,13 +8,13 @@ from codezero.proposals import ProposalFeedback
 from codezero.proposer.feedback import MAX_ADDRESSES, MAX_PEERS, MAX_PROPOSALS, FeedbackBook
 
 
-def word(p_correct=(1.0, 0.0), peer="a", address="", of="problem", rewards=None):
-    """Feedback of one peer; each attempt's reward is 0.1 above its probability unless given."""
+def word(p_correct=(1.0, 0.0), peer="a", address="", of="problem"):
+    """Feedback of one peer; each attempt's reward is 0.1 above its probability."""
     return ProposalFeedback(
         proposal_id=of,
         peer_id=peer,
         p_correct=p_correct,
-        rewards=tuple(p + 0.1 for p in p_correct) if rewards is None else rewards,
+        rewards=tuple(p + 0.1 for p in p_correct),
         address=address or f"address of {peer}",
     )
 

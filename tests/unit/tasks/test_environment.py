@@ -51,8 +51,8 @@ def only(*modules: str, **settings) -> TasksConfig:
     return TasksConfig(modules=list(modules), builtin=BuiltinConfig(weight=0.0), **settings)
 
 
-def scored(module: str, attempts, question="What is 2 + 3?", answer="5", external=False):
-    task = Task(origin=TaskOrigin.ENVIRONMENT, question=question, tests=answer, environment="it")
+def scored(module: str, attempts, external=False):
+    task = Task(origin=TaskOrigin.ENVIRONMENT, question="What is 2 + 3?", tests="5", environment="it")
     with Workers(1, modules=[module]) as workers:
         attempt_reader = AttemptReader(workers, dry_run=True, fatal_rules=True, show=True, environments={"it": module})
         evaluator = FrozenEvaluator(None, EvaluatorConfig(), RewardConfig(), lambda *_: None, attempt_reader)

@@ -134,9 +134,9 @@ def test_a_flood_of_proposals_does_not_grow_the_memory():
     assert len(state["known"]) == MAX_KNOWN
 
 
-def informative(*batches, share=1.0):
+def informative(*batches):
     candidates = proposed_candidates(TaskDraw.informative, seed=0)
-    return WithProposals(mixture(), share, Swarm(*batches).collect, lambda one: None, candidates=candidates)
+    return WithProposals(mixture(), 1.0, Swarm(*batches).collect, lambda one: None, candidates=candidates)
 
 
 def tried(task, right):

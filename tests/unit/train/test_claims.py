@@ -57,12 +57,12 @@ def own_logprobs(model, text):
         return CompletionScorer(model, torch.tensor(PROMPT)).logprobs(ids, torch.ones_like(ids).bool())[0].tolist()
 
 
-def heard(*claims: bytes, rewards=(1.0, 0.0), model_id=MODEL, policy_version=0):
+def heard(*claims: bytes, model_id=MODEL, policy_version=0):
     """A peer's group of the texts with these bytes."""
     rollouts = [
         Rollout(text=text, finish=FinishReason.STOP, logprobs=claim) for text, claim in zip(TEXTS, claims, strict=True)
     ]
-    found = scored(rollouts, rewards, external=True, policy_version=policy_version)
+    found = scored(rollouts, (1.0, 0.0), external=True, policy_version=policy_version)
     return replace(found, group=replace(found.group, model_id=model_id))
 
 

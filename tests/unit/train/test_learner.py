@@ -32,10 +32,8 @@ def learner(
     return grpo_learner(model or tiny_model(), TrainConfig(**settings), **more)
 
 
-def adapted_model(seed=0):
-    torch.manual_seed(seed)
-    model = tiny_model()
-    return get_peft_model(model, LoraConfig(target_modules="all-linear", r=4))
+def adapted_model():
+    return get_peft_model(tiny_model(), LoraConfig(target_modules="all-linear", r=4))
 
 
 def good_and_bad(**kwargs):
@@ -470,7 +468,7 @@ def test_a_round_in_which_too_little_could_be_told_makes_no_update():
     assert_unchanged(model, before)
 
 
-def sampled(model, shift=0.0, rewards=(1.0, 0.0)):
+def sampled(model, shift=0.0):
     """A group whose sampler found each token likelier than the model does by `shift`."""
     rollouts = []
     for ids in (GOOD, BAD):
@@ -478,7 +476,7 @@ def sampled(model, shift=0.0, rewards=(1.0, 0.0)):
         with torch.no_grad():
             present = CompletionScorer(model, torch.tensor([1, 2, 3])).logprobs(found, torch.ones_like(found).bool())
         rollouts.append(rollout(completion_ids=ids, logprobs=[x + shift for x in present[0].tolist()]))
-    return scored(rollouts, rewards)
+    return scored(rollouts, (1.0, 0.0))
 
 
 @pytest.mark.parametrize("steps", [{}, {"num_iterations": 2, "minibatch_size": 1}])

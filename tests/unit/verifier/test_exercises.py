@@ -120,12 +120,10 @@ def test_candidates_are_written_with_the_weights_of_a_solver(workers):
     assert weights.call_count == 1
 
 
-def exercise(candidate, *wrong):
-    return Exercise(problem=PROBLEM, candidate=candidate, is_right=candidate not in wrong, wrong=wrong)
-
-
-def earned(workers, candidate, *answers, wrong=(MINUS, ONE, THREE)):
-    judged = judge_answers(workers, exercise(candidate, *wrong), answers)
+def earned(workers, candidate, *answers):
+    wrong = (MINUS, ONE, THREE)
+    exercise = Exercise(problem=PROBLEM, candidate=candidate, is_right=candidate not in wrong, wrong=wrong)
+    judged = judge_answers(workers, exercise, answers)
     return [None if one is None else one.reward.total for one in judged]
 
 
