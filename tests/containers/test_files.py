@@ -17,6 +17,8 @@ from tests.plans import planned_gib
 
 ROOT = Path(__file__).parent.parent.parent
 COMPOSE = ROOT / "docker-compose.yaml"
+SPEC = yaml.safe_load(COMPOSE.read_text())
+SERVICES = SPEC["services"]
 DASHBOARDS = ("dashboard", "swarm-dashboard")
 MEANT = ("DL3008", "DL3013", "DL3042")
 """Versions of Debian's packages go away when they are updated; those of Python's are in pyproject.toml or the wheel's
@@ -79,8 +81,7 @@ def test_no_feature_that_docker_20_10_lacks():
 
 
 def test_nothing_is_published_to_other_machines_unasked():
-    services = yaml.safe_load(COMPOSE.read_text())["services"]
-    published = {name: service["ports"] for name, service in services.items() if "ports" in service}
+    published = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
     for name in ("rollout-cpu", "rollout-gpu"):
         assert published.pop(name) == ["${CODEZERO_ROLLOUT_HOST:-127.0.0.1}:7070:7070"]
     assert set(published) == {"swarm-cpu", "swarm-gpu", *DASHBOARDS}
@@ -90,26 +91,24 @@ def test_nothing_is_published_to_other_machines_unasked():
 
 
 def test_a_gpu_image_never_falls_back_to_the_cpu_unasked():
-    services = yaml.safe_load(COMPOSE.read_text())["services"]
-    environment = services["swarm-gpu"]["environment"]
-    assert environment == {**services["swarm-cpu"]["environment"], "CPU_ONLY": "${CPU_ONLY:-0}"}
+    environment = SERVICES["swarm-gpu"]["environment"]
+    assert environment == {**SERVICES["swarm-cpu"]["environment"], "CPU_ONLY": "${CPU_ONLY:-0}"}
     assert "CPU_ONLY=0" in (ROOT / "Dockerfile.gpu").read_text()
 
 
 def test_a_dashboard_can_change_nothing_and_is_told_no_secret():
-    services = yaml.safe_load(COMPOSE.read_text())["services"]
     for name in DASHBOARDS:
-        service = services[name]
+        service = SERVICES[name]
         assert all(volume.endswith(":ro") for volume in service["volumes"])
         assert "environment" not in service
-        assert "depends_on" not in service or not service["depends_on"]  # it is also there when no node runs
+        assert not service.get("depends_on")  # it is also there when no node runs
         assert "health" not in service["healthcheck"]["test"]
         assert "--host 0.0.0.0 --port ${CODEZERO_DASHBOARD_PORT:-7007}" in service["command"]
 
 
-@pytest.mark.parametrize("name", yaml.safe_load(COMPOSE.read_text())["services"])
+@pytest.mark.parametrize("name", SERVICES)
 def test_every_service_has_least_rights_and_bounds(name):
-    service = yaml.safe_load(COMPOSE.read_text())["services"][name]
+    service = SERVICES[name]
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
@@ -124,36 +123,32 @@ def test_every_service_has_least_rights_and_bounds(name):
 
 def test_a_node_may_use_what_its_plan_for_training_all_weights_takes():
     """Nodes plan with their container's memory, in which there is room for one worker."""
-    services = yaml.safe_load(COMPOSE.read_text())["services"]
     planned = planned_gib(TrainMethod.full, "cpu", ["preset=local"], workers=1)
     assert f"{planned:.1f} GiB to train all weights" in (ROOT / "docs" / "containers.md").read_text()
-    (limit,) = re.findall(r":-(\d+)g", services["swarm-cpu"]["mem_limit"])
+    (limit,) = re.findall(r":-(\d+)g", SERVICES["swarm-cpu"]["mem_limit"])
     assert planned < SHARE_OF_FREE * (int(limit) - 2)  # the sign-in app and the launcher are there too
     for solver in ("solver-1", "solver-2"):
-        assert "memory_limit_gib" not in services[solver]["command"]
+        assert "memory_limit_gib" not in SERVICES[solver]["command"]
 
 
 def test_what_the_image_may_write_are_volumes_of_the_node():
     made = re.search(r"install -d -o codezero .*?\n(?=COPY)", (ROOT / "Dockerfile.cpu").read_text(), re.S)[0]
     folders = {f"/app/{name}" for name in re.findall(r"[\w/-]+", made.partition("/home/codezero/.cache")[2])}
-    service = yaml.safe_load(COMPOSE.read_text())["services"]["swarm-cpu"]
-    mounted = {re.sub(r"^.*?:(?=/)", "", volume) for volume in service["volumes"]}
+    mounted = {re.sub(r"^.*?:(?=/)", "", volume) for volume in SERVICES["swarm-cpu"]["volumes"]}
     assert mounted == folders | {"/home/codezero/.cache"}
 
 
 def test_the_dashboards_see_every_folder_that_nodes_write_to():
-    services = yaml.safe_load(COMPOSE.read_text())["services"]
-    seen = {name: dict(volume.split(":")[:2] for volume in services[name]["volumes"]) for name in DASHBOARDS}
+    seen = {name: dict(volume.split(":")[:2] for volume in SERVICES[name]["volumes"]) for name in DASHBOARDS}
     nodes = ("proposer", "solver-1", "solver-2")
     assert seen["dashboard"] == {"shared": "/shared", **{name: f"/nodes/{name}" for name in nodes}}
-    written = dict(volume.split(":/", 1) for volume in services["swarm-cpu"]["volumes"])
+    written = dict(volume.split(":/", 1) for volume in SERVICES["swarm-cpu"]["volumes"])
     assert seen["swarm-dashboard"] == {name: f"/{written[name]}" for name in ("gpus", "logs", "state", "swarms")}
 
 
 def test_each_profile_builds_each_of_its_images_once_and_pulls_none_of_ours():
     """Compose with bake refuses to make one image twice. `run` and `build` name one service of the swarm profile."""
-    services = yaml.safe_load(COMPOSE.read_text())["services"].values()
-    own = [service for service in services if service["image"].startswith("codezero:")]
+    own = [service for service in SERVICES.values() if service["image"].startswith("codezero:")]
     images = {(*service["profiles"], service["image"]) for service in own}
     built = [(*service["profiles"], service["image"]) for service in own if "build" in service]
     assert sorted(built) == sorted(images)
@@ -161,17 +156,15 @@ def test_each_profile_builds_each_of_its_images_once_and_pulls_none_of_ours():
 
 
 def test_what_the_documents_give_as_remedies_reaches_the_nodes():
-    services = yaml.safe_load(COMPOSE.read_text())["services"]
     passed = {"CODEZERO_UNCONFINED", "HF_ENDPOINT", "HF_HUB_OFFLINE", "PIP_INDEX_URL"}
     for name in ("swarm-cpu", "swarm-gpu", "proposer", "solver-1", "solver-2", "rollout-cpu", "rollout-gpu"):
-        environment = services[name]["environment"]
+        environment = SERVICES[name]["environment"]
         assert {key for key in passed if key in environment and environment[key] is None} == passed
 
 
 def test_extras_are_in_no_image_unless_asked_for():
     pytest.importorskip("tomllib", reason="Python 3.10 lacks what that of the image has")
-    spec = yaml.safe_load(COMPOSE.read_text())
-    built = [service["build"] for service in spec["services"].values() if "build" in service]
+    built = [service["build"] for service in SERVICES.values() if "build" in service]
     assert {build["args"]["EXTRAS"] for build in built} == {"${CODEZERO_EXTRAS:-}"}
     text = (ROOT / "Dockerfile.cpu").read_text()
     assert "\nARG EXTRAS=\n" in text
@@ -186,14 +179,12 @@ def test_extras_are_in_no_image_unless_asked_for():
 
 
 def test_no_containers_output_fills_the_disk():
-    services = yaml.safe_load(COMPOSE.read_text())["services"]
-    assert {str(service.get("logging")) for service in services.values()} == {"{'driver': 'local'}"}
+    assert {str(service.get("logging")) for service in SERVICES.values()} == {"{'driver': 'local'}"}
 
 
 def test_a_plain_up_starts_nothing_and_every_volume_is_named():
-    spec = yaml.safe_load(COMPOSE.read_text())
     used = set()
-    for service in spec["services"].values():
+    for service in SERVICES.values():
         assert service["profiles"]
         used |= {volume.partition(":/")[0] for volume in service["volumes"]} if "volumes" in service else set()
-    assert {re.sub(r"\$\{\w+:-([\w-]+)\}", r"\1", name) for name in used} == set(spec["volumes"])
+    assert {re.sub(r"\$\{\w+:-([\w-]+)\}", r"\1", name) for name in used} == set(SPEC["volumes"])
