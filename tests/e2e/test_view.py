@@ -51,14 +51,6 @@ def test_a_node_on_a_terminal_is_shown_and_q_ends_it_cleanly(model, tmp_path):
     assert len(reports(tmp_path)) >= 2
 
 
-def assert_plain(shown):
-    """What a node prints elsewhere too."""
-    lines = [line for line in shown.splitlines() if line.startswith(("round ", "done: "))]
-    assert lines[0].startswith("round 1 | reward ")
-    assert lines[-1].startswith(f"done: {len(lines) - 1} round")
-    assert "\x1b" not in shown
-
-
 def test_codezero_status_watches_a_node_whose_view_is_off_from_another_terminal(model, tmp_path):
     node = at_terminal(command(model, tmp_path, "tracking.view=off"))
     try:
@@ -78,7 +70,10 @@ def test_codezero_status_watches_a_node_whose_view_is_off_from_another_terminal(
         assert node.wait() == 0, node.shown
     finally:
         node.close()
-    assert_plain(node.shown)
+    lines = [line for line in node.shown.splitlines() if line.startswith(("round ", "done: "))]
+    assert lines[0].startswith("round 1 | reward ")  # as elsewhere
+    assert lines[-1].startswith(f"done: {len(lines) - 1} round")
+    assert "\x1b" not in node.shown
 
 
 def test_a_proposer_on_a_terminal_shows_its_level(tmp_path):
