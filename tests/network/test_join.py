@@ -84,13 +84,16 @@ def test_a_port_that_is_taken_is_one_line_and_leaves_no_daemon(stack, tmp_path):
             joined(stack, tmp_path, listen=[f"/ip4/127.0.0.1/tcp/{port}"])
 
 
-@pytest.mark.parametrize("listen", ["/ip4/nonsense/tcp/1", "/nonsense", "/ip4/203.0.113.7/tcp/4001"])
-def test_an_address_that_cannot_be_listened_on_is_one_line(stack, tmp_path, listen):
+@pytest.mark.parametrize(
+    ("setting", "address"),
+    [
+        ("listen", "/ip4/nonsense/tcp/1"),
+        ("listen", "/nonsense"),
+        ("listen", "/ip4/203.0.113.7/tcp/4001"),
+        ("announce", "/ip4/203.0.113.7/tcp/0"),
+        ("announce", "/nonsense"),
+    ],
+)
+def test_an_address_that_cannot_be_listened_on_or_announced_is_one_line(stack, tmp_path, setting, address):
     with pytest.raises(NetworkError, match="does not start on"):
-        joined(stack, tmp_path, listen=[listen])
-
-
-@pytest.mark.parametrize("announce", ["/ip4/203.0.113.7/tcp/0", "/nonsense"])
-def test_an_address_that_cannot_be_announced_is_one_line(stack, tmp_path, announce):
-    with pytest.raises(NetworkError, match="does not start on"):
-        joined(stack, tmp_path, announce=[announce])
+        joined(stack, tmp_path, **{setting: [address]})

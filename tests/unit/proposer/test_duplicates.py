@@ -2,6 +2,8 @@
 
 import time
 
+import pytest
+
 from codezero.proposer.duplicates import Seen
 
 QUESTION = "Write a function add(a, b) that returns the sum of the two integers a and b."
@@ -19,26 +21,20 @@ def test_a_new_problem_is_new_until_it_was_added():
     assert memory.why_not(QUESTION, TESTS) == "duplicate"
 
 
-def test_case_signs_and_spaces_make_no_new_problem():
+@pytest.mark.parametrize(
+    ("question", "tests", "reason"),
+    [
+        ("WRITE a function `add(a,b)`,\nthat returns the sum of the two integers: a and b", "", "duplicate"),
+        ("What do apples and pears come to, put together?", "assert  add(1, 2) == 3\n", "duplicate"),
+        (QUESTION.replace("sum of", "total of"), "", "near_duplicate"),
+        (QUESTION.replace("sum of the two", "product of some"), "", None),
+    ],
+    ids=["case, signs and spaces", "the same tests", "a word changed", "more words changed"],
+)
+def test_a_problem_is_compared_by_its_words_and_by_its_tests(question, tests, reason):
     memory = seen()
     memory.add(QUESTION, TESTS)
-    assert (
-        memory.why_not("WRITE a function `add(a,b)`,\nthat returns the sum of the two integers: a and b", "")
-        == "duplicate"
-    )
-
-
-def test_the_same_tests_make_the_same_problem():
-    memory = seen()
-    memory.add(QUESTION, TESTS)
-    assert memory.why_not("What do apples and pears come to, put together?", "assert  add(1, 2) == 3\n") == "duplicate"
-
-
-def test_a_question_with_a_word_changed_is_near():
-    memory = seen()
-    memory.add(QUESTION, TESTS)
-    assert memory.why_not(QUESTION.replace("sum of", "total of"), "") == "near_duplicate"
-    assert memory.why_not(QUESTION.replace("sum of the two", "product of some"), "") is None
+    assert memory.why_not(question, tests) == reason
 
 
 def test_similarity_is_the_share_of_common_triples():
