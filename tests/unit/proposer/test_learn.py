@@ -30,16 +30,16 @@ def sample(proposal_id, level=2, prompt_ids=(1, 2, 3), completion_ids=(40, 41, 2
     return level, tokens, proposal_id
 
 
-def keep(pupil, samples):
+def keep(made, samples):
     for one in samples:
-        pupil.keep(*one)
+        made.keep(*one)
 
 
 def judged(proposal_id, success, level=2, differed=True):
     return JudgedProposal(proposal_id=proposal_id, level=level, success=success, reward=success, differed=differed)
 
 
-def school(learner=None):
+def proposal_learner(learner=None):
     learner = learner or RecordingLearner()
     return ProposalLearner(learner, model_id="tiny"), learner
 
@@ -55,11 +55,9 @@ def test_a_problem_earns_most_where_solvers_succeed_half_the_time(success, expec
 
 
 def test_drafts_of_a_level_are_compared_whatever_their_prompts():
-    pupil, learner = school()
-    keep(
-        pupil, [sample("a"), sample("b", prompt_ids=(9, 8)), sample(None), sample("c", level=3), sample(None, level=3)]
-    )
-    lesson = pupil.learn([judged("a", 0.5), judged("b", 1.0), judged("c", 0.25)])
+    made, learner = proposal_learner()
+    keep(made, [sample("a"), sample("b", prompt_ids=(9, 8)), sample(None), sample("c", level=3), sample(None, level=3)])
+    lesson = made.learn([judged("a", 0.5), judged("b", 1.0), judged("c", 0.25)])
     (groups,) = learner.steps
     assert rewards(groups) == [[1.0, 0.0, -0.5], [0.75, -0.5]]
     assert [r.tokens.prompt_ids for r in groups[0].group.rollouts] == [(1, 2, 3), (9, 8), (1, 2, 3)]
@@ -68,66 +66,66 @@ def test_drafts_of_a_level_are_compared_whatever_their_prompts():
 
 
 def test_a_problem_that_some_always_solve_and_others_never_earns_nothing():
-    pupil, learner = school()
-    keep(pupil, [sample("a"), sample("b")])
-    pupil.learn([judged("a", 0.5), judged("b", 0.5, differed=False)])
+    made, learner = proposal_learner()
+    keep(made, [sample("a"), sample("b")])
+    made.learn([judged("a", 0.5), judged("b", 0.5, differed=False)])
     assert rewards(learner.steps[0]) == [[1.0, 0.0]]
 
 
 def test_drafts_wait_for_feedback_and_for_company_and_are_trained_on_once():
-    pupil, learner = school()
-    keep(pupil, [sample("a"), sample("b"), sample(None), sample(None)])
-    assert pupil.learn([]).reward_mean is None
-    pupil.learn([judged("a", 0.5)])
-    pupil.learn([judged("a", 0.5)])
-    pupil.learn([judged("b", 0.5)])  # alone: those it could be compared with are used up
-    keep(pupil, [sample("c")])
-    pupil.learn([judged("c", 0.0), judged("unknown", 0.5)])
+    made, learner = proposal_learner()
+    keep(made, [sample("a"), sample("b"), sample(None), sample(None)])
+    assert made.learn([]).reward_mean is None
+    made.learn([judged("a", 0.5)])
+    made.learn([judged("a", 0.5)])
+    made.learn([judged("b", 0.5)])  # alone: those it could be compared with are used up
+    keep(made, [sample("c")])
+    made.learn([judged("c", 0.0), judged("unknown", 0.5)])
     assert [rewards(groups) for groups in learner.steps] == [[], [[1.0, -0.5, -0.5]], [], [], [[1.0, 0.0]]]
 
 
 def test_equal_rewards_teach_nothing():
-    pupil, learner = school()
-    keep(pupil, [sample("a"), sample("b"), sample(None, level=1), sample(None, level=1)])
-    assert pupil.learn([judged("a", 0.25), judged("b", 0.75)]).reward_mean is None
+    made, learner = proposal_learner()
+    keep(made, [sample("a"), sample("b"), sample(None, level=1), sample(None, level=1)])
+    assert made.learn([judged("a", 0.25), judged("b", 0.75)]).reward_mean is None
     assert learner.steps == [[]]
 
 
 def test_a_group_is_as_old_as_its_oldest_draft():
-    pupil, learner = school()
+    made, learner = proposal_learner()
     learner.policy_version = 4
-    keep(pupil, [sample("a")])
+    keep(made, [sample("a")])
     learner.policy_version = 6
-    keep(pupil, [sample(None)])
-    pupil.learn([judged("a", 0.5)])
+    keep(made, [sample(None)])
+    made.learn([judged("a", 0.5)])
     assert learner.steps[0][0].group.policy_version == 4
 
 
 def test_drafts_of_a_policy_too_old_are_not_learned_from():
-    pupil, learner = school()
-    keep(pupil, [sample("a"), sample("b")])
+    made, learner = proposal_learner()
+    keep(made, [sample("a"), sample("b")])
     learner.policy_version = MAX_LAG
-    pupil.learn([judged("a", 0.5)])
+    made.learn([judged("a", 0.5)])
     learner.policy_version = MAX_LAG + 1
-    pupil.learn([judged("b", 0.0)])
+    made.learn([judged("b", 0.0)])
     assert learner.steps == [[], []]
 
 
 def test_memory_is_bounded_and_a_draft_without_a_token_is_left_out():
-    pupil, _ = school()
-    keep(pupil, [sample(None, completion_ids=())])
-    assert pupil.state_dict() == {"drafts": []}
+    made, _ = proposal_learner()
+    keep(made, [sample(None, completion_ids=())])
+    assert made.state_dict() == {"drafts": []}
     for i in range(3):
-        keep(pupil, [sample(f"{i} {j}") for j in range(100)])
-    drafts = pupil.state_dict()["drafts"]
+        keep(made, [sample(f"{i} {j}") for j in range(100)])
+    drafts = made.state_dict()["drafts"]
     assert (len(drafts), drafts[0]["id"], drafts[-1]["id"]) == (MAX_DRAFTS, "0 44", "2 99")
 
 
 def test_waiting_drafts_survive_a_restart():
-    first, _ = school()
+    first, _ = proposal_learner()
     keep(first, [sample("a", logprobs=(-0.5, -0.25, 0.0)), sample("b"), sample(None, level=1), sample("c", level=1)])
     first.learn([judged("b", 0.25)])
-    second, learner = school()
+    second, learner = proposal_learner()
     second.load_state_dict(json.loads(json.dumps(first.state_dict())))
     assert second.state_dict() == first.state_dict()
     second.learn([judged("a", 0.5), judged("c", 0.5)])
@@ -165,10 +163,10 @@ def drafted(model, completion, proposal_id):
 def test_the_problem_that_teaches_becomes_likelier_and_the_rejected_one_less(num_iterations):
     model = tiny_model()
     before = {draft: sum(logprobs(model, draft)) for draft in PROMPTS}
-    pupil, learner = school(grpo(model, num_iterations=num_iterations))
+    made, learner = proposal_learner(grpo(model, num_iterations=num_iterations))
     for batch in range(4):
-        keep(pupil, [drafted(model, GOOD, f"good {batch}"), drafted(model, INVALID, None)])
-        lesson = pupil.learn([judged(f"good {batch}", 0.5)])
+        keep(made, [drafted(model, GOOD, f"good {batch}"), drafted(model, INVALID, None)])
+        lesson = made.learn([judged(f"good {batch}", 0.5)])
         assert lesson.update.skipped is None
     assert learner.policy_version == 4
     assert sum(logprobs(model, GOOD)) > before[GOOD] + 0.5
@@ -177,14 +175,14 @@ def test_the_problem_that_teaches_becomes_likelier_and_the_rejected_one_less(num
 
 def test_feedback_that_comes_versions_later_still_teaches_by_the_old_log_probs():
     model = tiny_model()
-    pupil, learner = school(grpo(model))
-    keep(pupil, [drafted(model, GOOD, "good"), drafted(model, BORING, "boring")])
+    made, learner = proposal_learner(grpo(model))
+    keep(made, [drafted(model, GOOD, "good"), drafted(model, BORING, "boring")])
     for batch in range(2):  # other levels move on in the meantime
         other = [drafted(model, GOOD, f"{batch}"), drafted(model, INVALID, None)]
-        keep(pupil, [(5, *rest) for _, *rest in other])
-        pupil.learn([judged(f"{batch}", 0.5, level=5)])
+        keep(made, [(5, *rest) for _, *rest in other])
+        made.learn([judged(f"{batch}", 0.5, level=5)])
     before = {draft: sum(logprobs(model, draft)) for draft in PROMPTS}
-    lesson = pupil.learn([judged("good", 0.5), judged("boring", 1.0)])
+    lesson = made.learn([judged("good", 0.5), judged("boring", 1.0)])
     assert learner.policy_version == 3
     assert lesson.reward_mean == 0.5
     assert lesson.update.loss != pytest.approx(0.0, abs=1e-6)  # ratios to the policy that sampled are not 1
@@ -192,8 +190,8 @@ def test_feedback_that_comes_versions_later_still_teaches_by_the_old_log_probs()
 
 
 def test_nothing_to_learn_from_is_a_skipped_update():
-    pupil, learner = school(grpo(tiny_model()))
-    keep(pupil, [sample(None), sample(None)])
-    lesson = pupil.learn([])
+    made, learner = proposal_learner(grpo(tiny_model()))
+    keep(made, [sample(None), sample(None)])
+    lesson = made.learn([])
     assert lesson.update.skipped is not None
     assert (lesson.reward_mean, learner.policy_version) == (None, 0)

@@ -162,8 +162,8 @@ def test_a_comparison_has_two_sides(test, sides):
         sys.setrecursionlimit(before)
 
 
-def taken_apart_at_leisure(text: str) -> TestSuite:
-    """What parse_tests was before it had to hurry: quadratic, and the measure of what it gives."""
+def parsed_plainly(text: str) -> TestSuite:
+    """What parse_tests should give, in a plain way that takes quadratic time."""
     text = text.replace("\r\n", "\n")
     table = re.compile(r"^Input:\n(.*?)^Output:\n(.*?)(?=^Input:\n|\Z)", re.DOTALL | re.MULTILINE)
     examples = tuple(StdinExample(given=given, expected=expected) for given, expected in table.findall(text))
@@ -196,14 +196,14 @@ PIECES = st.lists(
 @settings(max_examples=500)
 @given(PIECES)
 def test_texts_are_taken_apart_as_by_the_plain_way(text):
-    assert parse_tests(text) == taken_apart_at_leisure(text)
+    assert parse_tests(text) == parsed_plainly(text)
 
 
 def test_the_tests_of_mbpp_are_taken_apart_as_by_the_plain_way():
     for line in Path(real_mbpp()).read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         text = "\n".join([row["test_setup_code"], *row["test_list"], *row["challenge_test_list"]])
-        assert parse_tests(text) == taken_apart_at_leisure(text)
+        assert parse_tests(text) == parsed_plainly(text)
 
 
 @pytest.mark.parametrize(

@@ -185,7 +185,7 @@ def test_an_optimizer_step_of_attempts_without_advantage_is_still_one():
     assert teacher.state_dict()["optimizer"]["num_steps"] == 3
 
 
-def test_one_step_keeps_no_old_logprobs_and_more_steps_freeze_them_once():
+def test_more_than_one_step_freezes_the_old_logprobs_once():
     model = tiny_model()
     teacher = learner(model, num_iterations=2)
     calls = count_forwards(model)
