@@ -94,13 +94,6 @@ def test_target_leaves_a_level_that_is_too_easy_or_too_hard(success, expected):
     assert policy.home == expected
 
 
-def test_one_batch_of_luck_moves_nothing():
-    policy = target()
-    policy.observe(judged(2, *[0.5] * 16))
-    policy.observe(judged(2, *[1.0] * 4))
-    assert policy.home == 2
-
-
 def test_target_passes_over_a_level_that_is_as_easy():
     policy = target()
     policy.observe(judged(3, *[1.0] * 8))
@@ -109,18 +102,20 @@ def test_target_passes_over_a_level_that_is_as_easy():
     assert policy.home == 4
 
 
-def test_target_does_not_go_on_to_a_level_that_is_known_as_too_hard():
+@pytest.mark.parametrize(
+    ("before", "now", "expected"),
+    [
+        (judged(2, *[0.5] * 16), judged(2, *[1.0] * 4), 2),
+        (judged(3, *[0.0] * 8), judged(2, *[0.9] * 8), 2),
+        (judged(3, *[0.25] * 30), judged(2, *[1.0] * 20), 3),
+    ],
+    ids=["one batch of luck", "a next level known as too hard", "more signal on a too hard level"],
+)
+def test_what_is_known_already_decides_where_target_goes_on(before, now, expected):
     policy = target()
-    policy.observe(judged(3, *[0.0] * 8))
-    policy.observe(judged(2, *[0.9] * 8))
-    assert policy.home == 2
-
-
-def test_of_a_too_easy_and_a_too_hard_level_the_one_with_more_signal_is_kept():
-    policy = target()
-    policy.observe(judged(3, *[0.25] * 30))
-    policy.observe(judged(2, *[1.0] * 20))
-    assert policy.home == 3
+    policy.observe(before)
+    policy.observe(now)
+    assert policy.home == expected
 
 
 def test_the_last_level_is_home_when_all_are_as_easy_and_is_left_for_a_surely_better_one():
