@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import torch
+
 from codezero.config import TrainConfig
 from codezero.train.batch import TextEncoder
 from codezero.train.learner import GrpoLearner
@@ -34,3 +36,8 @@ def grpo_learner(model, config: TrainConfig, encoder: TextEncoder | None = None,
 def policy_passes(model, config: TrainConfig, **changes) -> PolicyPasses:
     settings = {"temperature": 1.0, "max_completion_length": 8, "reference_model": None, "progress": lambda *_: None}
     return PolicyPasses(model, config, **{**settings, **changes})
+
+
+def flat_gradient(model) -> torch.Tensor:
+    """The gradients of all parameters, one after the other."""
+    return torch.cat([p.grad.flatten() for p in model.parameters()])

@@ -13,7 +13,7 @@ from codezero.config import Importance, LossType, TrainConfig
 from codezero.train.batch import TrainSequence
 from codezero.train.passes import PolicyPasses
 from tests.builders import tiny_model, tiny_tokenizer
-from tests.unit.train.builders import policy_passes
+from tests.unit.train.builders import flat_gradient, policy_passes
 
 MAX_LENGTH = 12
 PAD = 258
@@ -43,10 +43,6 @@ def sequences(with_old: bool) -> list[TrainSequence]:
 def passes(model, config, reference_model=None) -> PolicyPasses:
     given = {"temperature": 0.9, "max_completion_length": MAX_LENGTH, "reference_model": reference_model}
     return policy_passes(model, config, **given)
-
-
-def gradients(model):
-    return torch.cat([p.grad.flatten() for p in model.parameters()])
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +107,7 @@ def trl_loss_and_gradient(trainer, seqs, config: TrainConfig, reference, importa
     loss = trainer.compute_loss(model, inputs)
     trainer.use_vllm = False
     loss.backward()
-    return loss.item(), gradients(model)
+    return loss.item(), flat_gradient(model)
 
 
 @pytest.mark.parametrize("micro_batch_size", [1, 3, 0])
@@ -129,7 +125,7 @@ def test_equals_trl(trainer, loss_type, with_old, beta, micro_batch_size):
 
     assert wanted_gradient.abs().max() > 0.01
     assert result.loss == pytest.approx(wanted_loss, abs=1e-6)
-    torch.testing.assert_close(gradients(model), wanted_gradient, atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(flat_gradient(model), wanted_gradient, atol=1e-6, rtol=1e-5)
     if with_old:
         assert 0.15 < result.clipped_tokens / result.num_tokens < 0.5
 
@@ -144,7 +140,7 @@ def test_whoever_claims_to_have_been_sure_to_write_something_else_is_no_more_tha
         model = tiny_model()
         result = passes(model, TrainConfig(loss_type=loss_type)).add_gradients(seqs, 0, len(seqs))
         assert math.isfinite(result.loss)
-        return gradients(model).norm().item()
+        return flat_gradient(model).norm().item()
 
     assert norm(claims) < 5 * norm(honest)
 
@@ -177,4 +173,4 @@ def test_weights_of_another_samplers_tokens_equal_trls(trainer, loss_type, beta,
     result = passes(model, config, reference).add_gradients(seqs, 0, len(seqs))
 
     assert result.loss == pytest.approx(wanted_loss, abs=1e-6)
-    torch.testing.assert_close(gradients(model), wanted_gradient, atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(flat_gradient(model), wanted_gradient, atol=1e-6, rtol=1e-5)

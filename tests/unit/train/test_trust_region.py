@@ -10,7 +10,7 @@ from codezero.config import LossType, TrainConfig
 from codezero.train.batch import TrainSequence
 from codezero.train.trust_region import HIGHEST, LOWEST, second_moment_bounds
 from tests.builders import tiny_model
-from tests.unit.train.builders import policy_passes
+from tests.unit.train.builders import flat_gradient, policy_passes
 
 TAU = 0.04
 PROMPT = (1, 2, 3)
@@ -129,10 +129,6 @@ def stale_sequences():
     return found
 
 
-def gradient(model):
-    return torch.cat([p.grad.flatten() for p in model.parameters()])
-
-
 def gradient_of_the_paper(sequences, tau):
     """The gradient of -J, J = 1/N Σ M r A, and the number of tokens left out."""
     model = tiny_model()
@@ -141,7 +137,7 @@ def gradient_of_the_paper(sequences, tau):
     advantages = torch.cat([torch.full((len(s.completion_ids),), s.advantage) for s in sequences])
     kept = mask_of_the_paper(log_ratios.detach().double().numpy(), advantages.double().numpy(), tau)
     (-(log_ratios.exp() * advantages)[torch.tensor(kept)].sum() / len(kept)).backward()
-    return gradient(model), int((~kept).sum())
+    return flat_gradient(model), int((~kept).sum())
 
 
 @pytest.mark.parametrize("tau", [0.01, 0.04, 0.1, math.inf])
@@ -154,7 +150,7 @@ def test_the_gradient_is_the_papers_whatever_the_micro_batches(tau, micro_batch_
     result = passes(model, m2_threshold=tau, micro_batch_size=micro_batch_size).add_gradients(sequences, 0, 6)
     assert result.clipped_tokens == num_left_out
     assert wanted.abs().max() > 0.01
-    torch.testing.assert_close(gradient(model), wanted, atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(flat_gradient(model), wanted, atol=1e-6, rtol=1e-5)
 
 
 def test_a_right_token_that_an_earlier_policy_hardly_knew_counts_in_full():
@@ -168,7 +164,7 @@ def test_a_right_token_that_an_earlier_policy_hardly_knew_counts_in_full():
     model = tiny_model()
     result = passes(model, m2_threshold=math.inf).add_gradients([sequence], 0, 1)
     assert result.clipped_tokens == 0
-    torch.testing.assert_close(gradient(model), wanted, atol=1e-5, rtol=1e-3)
+    torch.testing.assert_close(flat_gradient(model), wanted, atol=1e-5, rtol=1e-3)
 
 
 @pytest.mark.parametrize("loss_type", [LossType.m2po, LossType.grpo])
@@ -182,7 +178,7 @@ def test_a_wrong_token_that_an_earlier_policy_hardly_knew_teaches_nothing(loss_t
     result = passes(model, loss_type=loss_type, epsilon_high=20.0).add_gradients([sequence], 0, 1)
     assert result.clipped_tokens == 3
     assert result.loss == pytest.approx(3.0)
-    assert gradient(model).abs().max() == 0
+    assert flat_gradient(model).abs().max() == 0
 
 
 def test_attempts_without_known_behaviour_are_not_clipped_and_cost_no_pass():
@@ -195,7 +191,7 @@ def test_attempts_without_known_behaviour_are_not_clipped_and_cost_no_pass():
         model, calls = tiny_model(), []
         model.base_model.register_forward_hook(lambda *_, calls=calls: calls.append(1))
         result = passes(model, loss_type=loss_type).add_gradients(fresh, 0, 2)
-        found.append((len(calls), result.clipped_tokens, result.loss, gradient(model).tolist()))
+        found.append((len(calls), result.clipped_tokens, result.loss, flat_gradient(model).tolist()))
     assert found[0] == found[1]
 
 
@@ -206,4 +202,4 @@ def test_a_stale_attempt_does_not_change_what_new_ones_teach():
     result = passes(model).add_gradients([fresh, far], 0, 2)
     passes(alone).add_gradients([fresh], 0, 1)
     assert result.clipped_tokens == 2
-    torch.testing.assert_close(gradient(model), gradient(alone) * 3 / 5, atol=2e-6, rtol=1e-5)
+    torch.testing.assert_close(flat_gradient(model), flat_gradient(alone) * 3 / 5, atol=2e-6, rtol=1e-5)
