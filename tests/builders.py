@@ -6,6 +6,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
+from codezero.llm.load import LoadedModel
 from codezero.proposals import Proposal
 from codezero.types import (
     FinishReason,
@@ -67,6 +68,18 @@ def save_tiny(folder, seed: int = 0, **config: object) -> str:
     tiny_model(seed, **config).save_pretrained(folder)
     tiny_tokenizer().save_pretrained(folder)
     return str(folder)
+
+
+def loaded(model: Qwen2ForCausalLM | None = None) -> LoadedModel:
+    """A `tiny_model` with its tokenizer, as a node loads them."""
+    tokenizer = tiny_tokenizer()
+    return LoadedModel(
+        name="tiny",
+        model=model or tiny_model(),
+        tokenizer=tokenizer,
+        end_ids=(tokenizer.eos_token_id,),
+        context_length=2048,
+    )
 
 
 def task(question: str = "Write a function f(x) that returns x + 1.", tests: str = "assert f(1) == 2") -> Task:

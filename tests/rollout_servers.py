@@ -10,26 +10,14 @@ import uvicorn
 
 from codezero.config import RolloutEngine
 from codezero.errors import RolloutError
-from codezero.llm.load import LoadedModel
 from codezero.llm.sample import sample_groups
 from codezero.rollouts.client import RolloutServer
 from codezero.rollouts.rollout_file import RolloutFile
 from codezero.rollouts.server import Sampler, make_app
 from codezero.runtime.serving import listening
-from tests.builders import tiny_model, tiny_tokenizer
+from tests.builders import loaded
 
 TOKEN = "a-token-of-a-test"
-
-
-def loaded(model=None):
-    tokenizer = tiny_tokenizer()
-    return LoadedModel(
-        name="tiny",
-        model=model or tiny_model(),
-        tokenizer=tokenizer,
-        end_ids=(tokenizer.eos_token_id,),
-        context_length=2048,
-    )
 
 
 def sampler(model=None, sample=sample_groups, engine=RolloutEngine.transformers):

@@ -13,8 +13,8 @@ from codezero.policy.ahead import AheadSolver
 from codezero.policy.solver import PolicySolver
 from codezero.rollouts.engine import RemoteEngine
 from codezero.rollouts.snapshots import Snapshots
-from tests.builders import task
-from tests.rollout_servers import loaded, rollout_server
+from tests.builders import loaded, task
+from tests.rollout_servers import rollout_server
 
 
 class Tasks:

@@ -9,7 +9,7 @@ import torch
 from codezero.errors import PromptTooLong, Stopping
 from codezero.policy import query
 from codezero.policy.query import QueryPolicy
-from tests.rollout_servers import loaded
+from tests.builders import loaded
 
 CHAT = [{"role": "user", "content": "Which?"}]
 

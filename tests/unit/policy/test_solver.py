@@ -5,22 +5,19 @@ import torch
 
 from codezero.config import RolloutConfig
 from codezero.errors import RolloutError
-from codezero.llm.load import load_model
 from codezero.llm.sample import sample_groups
 from codezero.llm.within_memory import WithinMemory
 from codezero.policy.solver import PolicySolver, sampling
 from codezero.prompts import solver as prompt
 from codezero.train.claims import unpacked
 from codezero.types import FinishReason, SampledTokens
-from tests.builders import save_tiny, task
+from tests.builders import loaded, task
 from tests.unit.train.builders import text_encoder
 
 
 @pytest.fixture(scope="module")
-def policy(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tiny")
-    save_tiny(folder)
-    return load_model("tiny", folder, torch.device("cpu"), torch.float32)
+def policy():
+    return loaded()
 
 
 def solver(

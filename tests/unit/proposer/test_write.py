@@ -4,18 +4,16 @@ import json
 from contextlib import nullcontext
 
 import pytest
-import torch
 
 from codezero.config import ProposerConfig, Reference
 from codezero.errors import ProposerError
 from codezero.llm import client
-from codezero.llm.load import load_model
 from codezero.prompts import proposer as prompt
 from codezero.prompts.ideas import VERBS
 from codezero.proposer.models import LocalModel, ServedModel, Written
 from codezero.proposer.write import Writer
 from codezero.types import SampledTokens
-from tests.builders import save_tiny
+from tests.builders import loaded
 from tests.unit.evaluate.loopback import in_turn, reply, serve
 
 TOKENS = SampledTokens(prompt_ids=(1,), completion_ids=(2,), logprobs=(-0.5,))
@@ -28,10 +26,8 @@ def quick(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tiny")
-    save_tiny(folder)
-    return load_model("tiny", folder, torch.device("cpu"), torch.float32)
+def tiny():
+    return loaded()
 
 
 def local(tiny, seed=0, progress=lambda *_: None, **config):
