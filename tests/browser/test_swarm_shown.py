@@ -63,15 +63,13 @@ def test_a_swarm_is_shown_by_everything_at_once(tmp_path, pictures, visit):
     with push_hub() as hub:
         settings = (
             *("tasks=builtin", f"model.name={model}", f"evaluator.model={model}", f"proposer.model={model}"),
-            *(
-                "model.device=cpu",
-                "train.method=lora",
-                "rollout.max_new_tokens=64",
-                "swarm.num_local=2",
-                "rollout.num_generations=4",
-                "probe.share=0",
-                "proposer.max_new_tokens=64",
-            ),
+            "model.device=cpu",
+            "train.method=lora",
+            "rollout.max_new_tokens=64",
+            "swarm.num_local=2",
+            "rollout.num_generations=4",
+            "probe.share=0",
+            "proposer.max_new_tokens=64",
             *("tracking.tensorboard=true", "tracking.wandb=offline", f"tracking.prometheus_port={port}"),
             *("push.enabled=true", f"push.endpoint={hub.url}", "push.every_rounds=1", "swarm.patience=20"),
         )

@@ -171,11 +171,9 @@ def base_system():
             [
                 *("mmdebstrap", "--variant=minbase", "--format=tar", "--dpkgopt=force-unsafe-io", *unneeded),
                 *("--include=ca-certificates,netbase,tzdata,python3.11-venv",),
-                *(
-                    '--customize-hook=chroot "$1" python3.11 -m venv /usr/local',
-                    "bookworm",
-                    str(temporary),
-                ),
+                '--customize-hook=chroot "$1" python3.11 -m venv /usr/local',
+                "bookworm",
+                str(temporary),
                 *mirror(),
             ],
             timeout_s=600,

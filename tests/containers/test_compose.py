@@ -26,14 +26,12 @@ TINY = f"{MODELS}/tiny"
 USER = 1000
 SETTINGS = (
     # Long random answers in groups of 8 to short tasks: some end by themselves and some do not, so rewards differ.
-    *(
-        "tasks=mbpp",
-        f"tasks.mbpp.path={MODELS}/mbpp.jsonl",
-        "rollout.num_generations=8",
-        "rollout.max_new_tokens=100",
-        "swarm.num_local=2",
-        "probe.share=0",
-    ),
+    "tasks=mbpp",
+    f"tasks.mbpp.path={MODELS}/mbpp.jsonl",
+    "rollout.num_generations=8",
+    "rollout.max_new_tokens=100",
+    "swarm.num_local=2",
+    "probe.share=0",
     *(f"model.name={TINY}", f"evaluator.model={TINY}", f"proposer.model={TINY}", "model.device=cpu"),
     *("train.method=full", "train.learning_rate=1e-3", "swarm.patience=3", "proposer.max_new_tokens=64"),
 )

@@ -103,12 +103,10 @@ def test_the_top_level_stays_where_nobody_knows_what_the_tests_call():
 
 PARTS = (
     *("'x'", "pass", "return 1", "x: int", "y = 1", "if False:\n    x = 1", "if True:\n    'j'\nelse:\n    y"),
-    *(
-        "while 0:\n    'c'",
-        "for i in y:\n    break\nelse:\n    'f'",
-        "with a:\n    1",
-        "match y:\n    case 1:\n        'd'",
-    ),
+    "while 0:\n    'c'",
+    "for i in y:\n    break\nelse:\n    'f'",
+    "with a:\n    1",
+    "match y:\n    case 1:\n        'd'",
     *("try:\n    'a'\nfinally:\n    'b'", "try:\n    y\nexcept E:\n    z = 1\nelse:\n    'e'"),
     *("def g():\n    'h'", "class A:\n    'i'"),
 )
