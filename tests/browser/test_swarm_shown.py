@@ -17,8 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from codezero.views.runs import find_runs
 from scripts.terminal import picture, take
 from tests.builders import save_tiny
-from tests.commands import spawn
-from tests.e2e.test_swarm import ROOT
+from tests.commands import ROOT, spawn
 from tests.ports import free_port
 from tests.processes import wait_until
 from tests.tiny_node import reports

@@ -13,9 +13,9 @@ import yaml
 
 from codezero.config import TrainMethod
 from codezero.train.method import SHARE_OF_FREE
+from tests.commands import ROOT
 from tests.plans import planned_gib
 
-ROOT = Path(__file__).parent.parent.parent
 COMPOSE = ROOT / "docker-compose.yaml"
 SPEC = yaml.safe_load(COMPOSE.read_text())
 SERVICES = SPEC["services"]

@@ -6,7 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent.parent
+from tests.commands import ROOT
+
 PARTS = ("run_rl_swarm.sh", "scripts", "codezero", "configs")
 BUILT_APP = (
     *("package.json", "package-lock.json", "start.mjs"),

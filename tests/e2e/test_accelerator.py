@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from tests.builders import save_tiny, tiny_tokenizer
-from tests.e2e.test_node import ROOT, command, run_here
+from tests.commands import ROOT
+from tests.e2e.test_node import command, run_here
 from tests.tiny_node import reports
 
 KERNELS_A_TENSOR = 24

@@ -7,7 +7,6 @@ import subprocess
 import threading
 import time
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -17,10 +16,9 @@ from codezero.train.checkpoint import CheckpointStore
 from codezero.views.runs import find_runs
 from tests import tiny_node
 from tests.builders import assert_identical, save_tiny
-from tests.commands import spawn
+from tests.commands import ROOT, spawn
 from tests.tiny_node import reports
 
-ROOT = Path(__file__).parent.parent.parent
 pytestmark = pytest.mark.usefixtures("restored_process")
 
 

@@ -2,16 +2,14 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
 
 from codezero.train.checkpoint import CheckpointStore
+from tests.commands import ROOT
 from tests.e2e.test_node import REPORT_KEYS
 from tests.tiny_node import reports
-
-ROOT = Path(__file__).parent.parent.parent
 
 pytestmark = [pytest.mark.slow, pytest.mark.real_model]
 

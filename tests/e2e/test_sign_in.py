@@ -12,7 +12,6 @@ import time
 import urllib.error
 import urllib.request
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -22,14 +21,13 @@ from codezero.ledger.modal import credentials
 from codezero.ledger.reading import read_view
 from tests import chains, tiny_node
 from tests.builders import save_tiny
-from tests.commands import spawn
+from tests.commands import ROOT, spawn
 from tests.e2e.checkout import checkout, start
 from tests.e2e.test_chain import ticking
 from tests.ports import free_port
 from tests.processes import wait_until
 from tests.unit.devchain.deployed import Deployed
 
-ROOT = Path(__file__).parent.parent.parent
 APP = ROOT / "modal-login"
 ORG_ID = "7f1d2c9a-0000-4000-8000-000000000001"
 SESSION_KEY = Account.create()

@@ -5,7 +5,6 @@ import re
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import psutil
 import pytest
@@ -14,11 +13,10 @@ import torch
 from codezero.train.checkpoint import CheckpointStore
 from tests import tiny_node
 from tests.builders import save_tiny, tiny_model
-from tests.commands import run, spawn
+from tests.commands import ROOT, run, spawn
 from tests.processes import wait_until
 from tests.tiny_node import lines, reports
 
-ROOT = Path(__file__).parent.parent.parent
 NODES = ("node-1", "node-2", "node-3")
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

@@ -8,7 +8,8 @@ import psutil
 import pytest
 
 from tests.builders import save_tiny
-from tests.e2e.test_node import ROOT, command
+from tests.commands import ROOT
+from tests.e2e.test_node import command
 from tests.tiny_node import reports
 from tests.unit.evaluate.loopback import serve
 from tests.unit.launch.tty import Tty

@@ -14,11 +14,11 @@ import tempfile
 from pathlib import Path
 
 from codezero.runtime.logs import quiet_libraries
+from tests.commands import ROOT
 from tests.golden.peers import genrl_tasks
 from tests.golden.record import FILE, differences, dumps, readable
 from tests.golden.round import GENRL, play
 
-ROOT = Path(__file__).parents[2]
 NOISE = 1e-6
 """More than CPUs differ in: float32 has seven digits."""
 

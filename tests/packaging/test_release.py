@@ -2,16 +2,15 @@
 
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
 
 from codezero import __version__
 from codezero.cli import main
 from codezero.config import checkout
+from tests.commands import ROOT
 from tests.containers.test_files import said, tool
 
-ROOT = Path(__file__).parent.parent.parent
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 

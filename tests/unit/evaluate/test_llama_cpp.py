@@ -23,10 +23,10 @@ from codezero.llm.chat_server import plain
 from codezero.llm.convert import convert
 from codezero.llm.load import load_model
 from codezero.prompts import evaluator as prompt
+from tests.commands import ROOT
 from tests.processes import is_alive, wait_until, wait_until_gone
 from tests.unit.llm import gguf_files
 
-ROOT = Path(__file__).parent.parent.parent.parent
 CHAT = [{"role": "system", "content": "Answer."}, {"role": "user", "content": "in 12?"}]
 MARKS = {"YES": "~", "NO": "^"}
 """What stands for the answers: tokens of the tiny model that are among the 20 likeliest, which the server names."""

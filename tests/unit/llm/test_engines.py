@@ -28,12 +28,12 @@ from codezero.rollouts.snapshots import Snapshots
 from codezero.train.method import active_lora, add_lora, apply_lora
 from tests import vllm_stand_in
 from tests.builders import save_tiny, tiny_model
+from tests.commands import ROOT
 from tests.fakes import files_of_at_most
 from tests.processes import is_alive, wait_until_gone
 from tests.rollout_servers import rollout_server, sampler
 from tests.unit.llm.sampling import PROMPTS, plain_logprobs, sample_request
 
-ROOT = Path(__file__).parent.parent.parent.parent
 SHAPE = {"intermediate_size": 64}
 """Rows of Q8_0 are multiples of 32 long."""
 

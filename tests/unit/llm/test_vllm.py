@@ -30,10 +30,11 @@ from codezero.rollouts.snapshots import Snapshots
 from codezero.runtime import keeper
 from tests import vllm_stand_in
 from tests.builders import save_tiny, tiny_model
+from tests.commands import ROOT
 from tests.processes import is_alive, wait_until_gone
 from tests.rollout_servers import rollout_server, sampler
 from tests.unit.llm.sampling import PROMPTS, plain_logprobs
-from tests.unit.llm.test_engines import ROOT, adapted, draw
+from tests.unit.llm.test_engines import adapted, draw
 
 STAND_IN = [sys.executable, vllm_stand_in.__file__]
 
