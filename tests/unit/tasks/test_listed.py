@@ -3,6 +3,7 @@
 import errno
 import logging
 import threading
+from contextlib import contextmanager
 
 import msgspec
 import pytest
@@ -44,6 +45,17 @@ def refreshed(folder, hub, **more):
     one = made(folder, hub, **more)
     one.refresh(lambda: None)
     return one
+
+
+@contextmanager
+def lister(*lists):
+    """The thread that completes these lists runs meanwhile."""
+    made = Lister(lists)
+    made.start()
+    try:
+        yield
+    finally:
+        made.stop()
 
 
 def knows(one, *texts):
@@ -165,10 +177,8 @@ def test_a_stop_leaves_no_list_and_the_next_start_reads_it_from_the_beginning(tm
 def test_a_thread_completes_the_lists_and_ends_with_the_node(tmp_path):
     hubs = [Hub("a"), Hub("b")]
     lists = [HubTaskIds("mbpp", "it", tmp_path / str(number), hub.now, hub.tasks) for number, hub in enumerate(hubs)]
-    lister = Lister(lists)
-    lister.start()
-    wait_until(lambda: all(one.is_complete for one in lists))
-    lister.stop()
+    with lister(*lists):
+        wait_until(lambda: all(one.is_complete for one in lists))
     assert not any(thread.name == "task lists" for thread in threading.enumerate())
     assert [hub.reads for hub in hubs] == [1, 1]
 
@@ -179,20 +189,16 @@ def test_with_a_whole_list_a_hub_that_is_away_is_no_warning(tmp_path, monkeypatc
     away, asked = Hub(revision=None), []
     one = made(tmp_path, away)
     monkeypatch.setattr(one, "refresh", lambda pause: (asked.append(1), HubTaskIds.refresh(one, pause)))
-    lister = Lister([one])
-    lister.start()
-    wait_until(lambda: len(asked) >= 3)
-    lister.stop()
+    with lister(one):
+        wait_until(lambda: len(asked) >= 3)
     assert [record for record in caplog.records if record.levelno == logging.WARNING] == []
 
 
 def test_each_dataset_that_cannot_be_listed_is_told_once(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(listed, "RETRY_S", 0.01)
     hubs = {"mbpp": Hub("a", fails_at=0), "code_contests": Hub("b", fails_at=0)}
-    lister = Lister([HubTaskIds(name, "it", tmp_path / name, hub.now, hub.tasks) for name, hub in hubs.items()])
-    lister.start()
-    wait_until(lambda: all(hub.reads >= 3 for hub in hubs.values()))
-    lister.stop()
+    with lister(*(HubTaskIds(name, "it", tmp_path / name, hub.now, hub.tasks) for name, hub in hubs.items())):
+        wait_until(lambda: all(hub.reads >= 3 for hub in hubs.values()))
     warned = [record.getMessage().split(":")[0] for record in caplog.records if record.levelno == logging.WARNING]
     assert warned == [f"the tasks of {name} cannot be listed" for name in hubs]
 
@@ -201,13 +207,11 @@ def test_a_hub_that_breaks_off_is_told_once_and_tried_again(tmp_path, monkeypatc
     monkeypatch.setattr(listed, "RETRY_S", 0.01)
     hub = Hub("a", "b", fails_at=1)
     one = made(tmp_path, hub)
-    lister = Lister([one])
-    lister.start()
-    wait_until(lambda: hub.reads >= 3)
-    assert (one.is_complete, knows(one, "a", "b")) == (False, [True, False])
-    hub.fails_at = None
-    wait_until(lambda: one.is_complete)
-    lister.stop()
+    with lister(one):
+        wait_until(lambda: hub.reads >= 3)
+        assert (one.is_complete, knows(one, "a", "b")) == (False, [True, False])
+        hub.fails_at = None
+        wait_until(lambda: one.is_complete)
     (warning,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert "code_contests cannot be listed: reading the hub took longer than 180 s" in warning
     assert "unlisted_task" in warning
