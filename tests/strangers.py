@@ -42,10 +42,12 @@ class Mortal(Reader):
         return self.death if self.every or getattr(request, "cases", ()) else super().ask(job, request, cpu_s)
 
 
-def evaluator(judge, workers, dry_run=True, num_external=math.inf, at_once=1, **settings):
-    """The evaluator of a round; `workers` may be a `Reader`."""
+def evaluator(judge, workers, dry_run=True, num_external=math.inf, at_once=1, reading=None, **settings):
+    """The evaluator of a round; `workers` may be a `Reader`, and `reading` has more for an `AttemptReader`."""
     config = EvaluatorConfig(dry_run=dry_run, **settings)
-    attempt_reader = AttemptReader(workers, dry_run=dry_run, fatal_rules=config.fatal_rules, show=True)
+    attempt_reader = AttemptReader(
+        workers, dry_run=dry_run, fatal_rules=config.fatal_rules, show=True, **(reading or {})
+    )
     return FrozenEvaluator(judge, config, RewardConfig(), lambda *_: None, attempt_reader, num_external, at_once)
 
 

@@ -6,22 +6,20 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from codezero.config import BuiltinConfig, EvaluatorConfig, RewardConfig, TaskDraw, TasksConfig
+from codezero.config import BuiltinConfig, TaskDraw, TasksConfig
 from codezero.errors import TaskError
-from codezero.evaluate.evaluator import FrozenEvaluator
-from codezero.evaluate.reading import AttemptReader
 from codezero.tasks import reasoning_gym
 from codezero.tasks.build import make_task_source
 from codezero.tasks.withheld import id_of
 from codezero.types import Outcome, Refusal, Task, TaskOrigin
 from codezero.workers import Workers
+from tests import strangers
 from tests.builders import group, rollout
+from tests.commands import ROOT
 
-ROOT = Path(__file__).parents[3]
 (EXAMPLE,) = re.findall(r"^```python\n(.*?)^```$", (ROOT / "docs" / "environments.md").read_text(), re.M | re.S)
 RULES = """
 SYSTEM = "x"
@@ -54,11 +52,8 @@ def only(*modules: str, **settings) -> TasksConfig:
 def scored(module: str, attempts, external=False):
     task = Task(origin=TaskOrigin.ENVIRONMENT, question="What is 2 + 3?", tests="5", environment="it")
     with Workers(1, modules=[module]) as workers:
-        attempt_reader = AttemptReader(workers, dry_run=True, fatal_rules=True, show=True, environments={"it": module})
-        evaluator = FrozenEvaluator(None, EvaluatorConfig(), RewardConfig(), lambda *_: None, attempt_reader)
-        rollouts = [rollout(text=text) for text in attempts]
-        (found,) = evaluator.score_groups([(group(rollouts, of=task), external)])
-    return found
+        judging = strangers.evaluator(None, workers, reading={"environments": {"it": module}})
+        return strangers.scored(judging, group([rollout(text=text) for text in attempts], of=task), external)
 
 
 def test_the_documented_example_is_about_thirty_lines_and_gives_its_tasks(here):

@@ -7,9 +7,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from codezero.config import EvaluatorConfig, RewardConfig
 from codezero.evaluate.copies import program_of
-from codezero.evaluate.evaluator import FrozenEvaluator, proven
+from codezero.evaluate.evaluator import proven
 from codezero.evaluate.fresh.draw import FreshTests, draw
 from codezero.evaluate.fresh.results import results_of
 from codezero.evaluate.jobs import (
@@ -26,6 +25,7 @@ from codezero.tasks.testcases import parse_tests
 from codezero.tasks.withheld import Problem
 from codezero.types import FreshCases, Outcome, RoundId, SwarmRound
 from codezero.workers import Cause, Death
+from tests import strangers
 from tests.builders import group, rollout, task
 from tests.strangers import Reader, ScriptedJudge
 from tests.unit.evaluate.test_reading import Deadly
@@ -72,21 +72,12 @@ def attempts(*codes, tests=TESTS, **changes):
 
 
 def evaluator(reference_of, workers=None, judge=None, secret=b"secret", count=5, fatal_rules=False, dry_run=True):
-    attempt_reader = AttemptReader(
-        workers or Reader(),
-        dry_run=dry_run,
-        fatal_rules=fatal_rules,
-        show=True,
-        problem_of=lambda task: Problem(task=task, reference=reference_of(task)),
-        fresh=Fresh(count=count, secret=secret),
-    )
-    return FrozenEvaluator(
-        judge or ScriptedJudge({}),
-        EvaluatorConfig(fatal_rules=fatal_rules),
-        RewardConfig(),
-        lambda *_: None,
-        attempt_reader,
-    )
+    reading = {
+        "problem_of": lambda task: Problem(task=task, reference=reference_of(task)),
+        "fresh": Fresh(count=count, secret=secret),
+    }
+    judge = judge or ScriptedJudge({})
+    return strangers.evaluator(judge, workers or Reader(), dry_run, reading=reading, fatal_rules=fatal_rules)
 
 
 def judged(*groups, reference=SUM, external=(), number=1, **given):
