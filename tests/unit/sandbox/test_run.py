@@ -369,21 +369,20 @@ def test_whoever_stops_early_leaves_nothing_running(monkeypatch):
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("ThreadPoolExecutor")]
 
 
-def test_a_sandbox_that_cannot_start_is_an_error_and_no_verdict(monkeypatch):
-    monkeypatch.setattr(run.sys, "executable", "/nowhere/python")
-    with pytest.raises(SandboxError, match="cannot be started"):
-        outcomes("def f(): return 1", "assert f()")
-
-
-def test_a_missing_temporary_folder_is_an_error_and_no_verdict(monkeypatch, tmp_path):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
-    with pytest.raises(SandboxError, match=r"the sandbox cannot be started: .* No such file or directory: .*gone"):
-        outcomes("def f(): return 1", "assert f() == 1")
-
-
-def test_a_sandbox_that_breaks_down_is_an_error_with_its_last_words(monkeypatch):
-    monkeypatch.setattr(run, "_START", "raise OSError('no room')")
-    with pytest.raises(SandboxError, match="OSError: no room"):
+@pytest.mark.parametrize(
+    ("owner", "name", "value", "says"),
+    [
+        (run.sys, "executable", "/nowhere/python", "cannot be started"),
+        (tempfile, "tempdir", "/nowhere", r"the sandbox cannot be started: .* No such file or directory: .*nowhere"),
+        (run, "_START", "raise OSError('no room')", "OSError: no room"),
+    ],
+    ids=["no Python", "no temporary folder", "an error of its own"],
+)
+def test_a_sandbox_that_does_not_start_is_an_error_with_the_reason_and_no_verdict(
+    monkeypatch, owner, name, value, says
+):
+    monkeypatch.setattr(owner, name, value)
+    with pytest.raises(SandboxError, match=says):
         outcomes("def f(): return 1", "assert f()")
 
 
