@@ -148,6 +148,9 @@ def test_special_methods_that_are_not_interpreted_are_unknown_where_they_would_b
 @pytest.mark.parametrize("text", ["repr(re.I)", "str(re.I | re.M)", "f'{re.ASCII}'", "'%s' % re.S", "str([re.I & 2])"])
 def test_the_text_of_a_flag_is_unknown(text):
     assert outcomes(f"import re\ndef f(): return {text}", "assert f() == '2'") == [UNKNOWN]
+
+
+def test_flags_are_numbers():
     assert outcomes("import re\ndef f(): return re.I | re.M", "assert f() == 10") == [PASS]
 
 
@@ -328,6 +331,9 @@ def test_an_error_over_what_is_not_interpreted_is_no_failure(use):
 )
 def test_all_of_a_module_is_what_it_exports(header):
     assert run(f"{header}\ndef f(): return 1", "assert f() == 1") == [(PASS, "")]
+
+
+def test_what_a_module_does_not_export_is_not_part_of_all_of_it():
     assert outcomes("from collections import *\ndef f(): return heapq", "assert f()") == [FAIL]
 
 
