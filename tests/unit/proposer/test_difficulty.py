@@ -87,8 +87,10 @@ def test_the_share_of_explored_batches_is_the_one_set(explore, expected):
     assert sum(level != 3 for level in found) == expected
 
 
-@pytest.mark.parametrize(("success", "expected"), [(1.0, 3), (0.0, 1), (0.5, 2), (0.7, 2)])
-def test_target_leaves_a_level_that_is_too_easy_or_too_hard(success, expected):
+@pytest.mark.parametrize(
+    ("success", "expected"), [(1.0, 3), (0.9, 3), (0.8, 2), (0.5, 2), (0.2, 2), (0.1, 1), (0.0, 1)]
+)
+def test_target_leaves_a_level_that_is_surely_too_easy_or_too_hard(success, expected):
     policy = target()
     policy.observe(judged(2, *[success] * 8))
     assert policy.home == expected
