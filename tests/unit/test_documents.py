@@ -239,9 +239,9 @@ def test_the_page_of_settings_is_what_the_code_says():
 
 
 def test_every_setting_is_explained():
-    for line in configuration.page().splitlines():
-        if line.startswith("| `") and line.count("|") == 5:
-            assert not line.endswith("|  |"), f"no docstring below the field: {line}"
+    rows = [line for line in configuration.page().splitlines() if re.match(r"\| `[^`=]+` \|", line)]
+    assert len(rows) > 100
+    assert [row for row in rows if row.endswith("|  |")] == [], "no docstring below the field"
 
 
 def test_the_layout_has_every_package_above_those_it_imports():
