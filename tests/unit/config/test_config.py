@@ -275,7 +275,8 @@ def test_a_repository_that_the_hub_takes_is_one(repo):
 
 
 @pytest.mark.parametrize(
-    "repo", ["a--b", "a..b", "me/a--b", "-a", "a.", "me/.a", "me-/a", "a.git", "a/b/c", "a b", "x" * 97, "me/"]
+    "repo",
+    ["a--b", "a..b", "me/a--b", "-a", "a.", "me/.a", "me-/a", "a.git", "a/b/c", "a b", "x" * 97, "me/", "me/../you"],
 )
 def test_a_repository_that_the_hub_refuses_is_refused_at_the_start(repo):
     with pytest.raises(HFValidationError):
