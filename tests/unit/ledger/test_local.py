@@ -42,13 +42,6 @@ def test_settling_a_round_again_changes_nothing(tmp_path):
     assert ledger.total_reward() == 2.0
 
 
-def test_settled_rounds_survive_reopening(tmp_path):
-    ledger = LocalLedger(tmp_path / "ledger.sqlite", "local")
-    ledger.settle(ROUND_1, [own(1.0, 0.0)])
-    ledger.close()
-    assert LocalLedger(tmp_path / "ledger.sqlite", "local").settled(ROUND_1, []) == (1.0, ("local",))
-
-
 def test_a_file_that_is_no_database_is_named(tmp_path):
     (tmp_path / "ledger.sqlite").write_text("hello " * 100)
     with pytest.raises(LedgerError, match=r"cannot open the ledger .*ledger\.sqlite"):
