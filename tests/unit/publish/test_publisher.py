@@ -6,7 +6,7 @@ import shutil
 import threading
 from collections import namedtuple
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 import torch
@@ -199,27 +199,22 @@ def test_a_checkpoint_whose_saving_took_many_rounds_is_left_out_and_later_ones_a
     assert swarm.pushed == [CARD_ROUNDS + 2]
 
 
-def test_every_so_many_rounds(rig):
-    swarm = rig(every_rounds=3, every_hours=0)
-    for number in range(1, 9):
+@pytest.mark.parametrize(
+    ("every", "hours", "pushed"),
+    [
+        ({"every_rounds": 3, "every_hours": 0}, [0.0] * 8, [1, 4, 7]),
+        ({"every_hours": 2}, [0.8] * 7, [1, 4, 7]),
+        ({"every_hours": 2, "every_rounds": 3}, [0.1, 3.0, *[0.1] * 5], [1, 3, 6]),
+    ],
+    ids=["rounds", "hours", "whichever comes first"],
+)
+def test_it_is_pushed_every_so_many(rig, every, hours, pushed):
+    """`hours` are those that pass after each round."""
+    swarm = rig(**every)
+    for number, passed in enumerate(hours, 1):
         swarm.play(number)
-    assert swarm.pushed == [1, 4, 7]
-
-
-def test_every_so_many_hours(rig):
-    swarm = rig(every_hours=2)
-    for number in range(1, 8):
-        swarm.play(number)
-        swarm.now += 0.8 * HOUR
-    assert swarm.pushed == [1, 4, 7]
-
-
-def test_with_both_whichever_comes_first(rig):
-    swarm = rig(every_hours=2, every_rounds=3)
-    for number, after_hours in ((1, 0.1), (2, 3), (3, 0.1), (4, 0.1), (5, 0.1), (6, 0.1), (7, 0.1)):
-        swarm.play(number)
-        swarm.now += after_hours * HOUR
-    assert swarm.pushed == [1, 3, 6]
+        swarm.now += passed * HOUR
+    assert swarm.pushed == pushed
 
 
 def test_a_model_that_did_not_change_is_not_pushed_again(rig):
@@ -242,23 +237,23 @@ def test_a_restart_goes_on_counting_and_a_damaged_note_costs_one_push(rig):
     assert swarm.pushed == [5, 7]
 
 
-def test_another_repository_gets_its_first_push_at_once(rig):
+@pytest.mark.parametrize(
+    ("changes", "is_another"),
+    [
+        ({"repo": "alice/tiny"}, False),
+        ({"repo": "lice/tiny"}, True),
+        ({"repo": "bob/other"}, True),
+        ({"endpoint": "https://hub.example"}, True),
+    ],
+    ids=str,
+)
+def test_another_repository_or_hub_gets_its_first_push_at_once(rig, changes, is_another):
     swarm = rig(every_rounds=10, repo="tiny")
     swarm.play(5)
-    for repo, pushed in (("alice/tiny", [5]), ("lice/tiny", [5, 6]), ("bob/other", [5, 6, 7])):
-        swarm.config = PushConfig(enabled=True, every_rounds=10, repo=repo)
-        swarm.restart()
-        swarm.play(pushed[-1] if len(pushed) > 1 else 6)
-        assert swarm.pushed == pushed
-
-
-def test_another_hub_gets_its_first_push_at_once(rig):
-    swarm = rig(every_rounds=10, repo="tiny")
-    swarm.play(5)
-    swarm.config = PushConfig(enabled=True, every_rounds=10, repo="tiny", endpoint="https://hub.example")
+    swarm.config = replace(swarm.config, **changes)
     swarm.restart()
     swarm.play(6)
-    assert swarm.pushed == [5, 6]
+    assert swarm.pushed == ([5, 6] if is_another else [5])
 
 
 def test_a_note_of_0_1_0_counts_for_the_hub_that_is_set(rig):
