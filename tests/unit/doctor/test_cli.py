@@ -21,13 +21,6 @@ from codezero.views import runs
 from tests.unit.doctor.test_servers import listening
 
 
-def test_help_tells_the_exit_codes_and_imports_nothing_heavy():
-    command = [sys.executable, "-X", "importtime", "-m", "codezero", "doctor", "--help"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert "exit code: 0 nothing is wrong, 1 warnings" in done.stdout
-    assert not any(name in done.stderr for name in ("torch", "hydra", "httpx2", "hivemind", "cryptography", "msgspec"))
-
-
 def examined(monkeypatch, *findings):
     seen = []
 

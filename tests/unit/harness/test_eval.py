@@ -396,13 +396,6 @@ def test_options_that_make_no_sense_are_refused(arguments, capsys):
     assert "usage" in capsys.readouterr().err
 
 
-def test_help_is_instant():
-    command = [sys.executable, "-X", "importtime", "-m", "codezero", "eval", "--help"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[3])
-    assert done.returncode == 0
-    assert not any(name in done.stderr for name in ("torch", "numpy", "tqdm", "codezero.harness", "codezero.sandbox"))
-
-
 def test_a_row_that_repeats_an_id_is_left_out(tmp_path):
     path = stored(tmp_path / "mbpp.jsonl", MBPP[0], MBPP[0], MBPP[1])
     problems, left_out = load(ProblemSource(dataset="mbpp", path=path), Reader())
