@@ -89,6 +89,8 @@ def test_nothing_a_round_needs_can_run_code():
             ("torch", "hivemind", "omegaconf", "numpy"),
         ),
         ("config cli llm.store launch.up launch.start doctor.rollouts", ("torch", "transformers", "datasets", *CHAIN)),
+        ("cli", ("fastapi", "uvicorn", "jinja2", "pydantic", "starlette")),
+        ("views.web.serve", ("torch", "transformers", "hivemind", "numpy", "omegaconf")),
         ("ledger.abi", ("web3", "eth_account")),
         (
             "node cli services.build ledger.submitter services.market.player evaluate.score_file",

@@ -74,13 +74,3 @@ def test_a_mistake_is_told_in_one_line(tmp_path, capsys, monkeypatch, arguments,
     found = capsys.readouterr().err
     assert told in found
     assert found.count("\n") == 1
-
-
-def test_a_dashboard_needs_no_model_and_a_command_needs_no_dashboard():
-    code = "import sys; import codezero.{}; print(*sorted({} & set(sys.modules)), end='')"
-    for module, heavy in (
-        ("views.web.serve", {"torch", "transformers", "hivemind", "numpy", "omegaconf"}),
-        ("cli", {"fastapi", "uvicorn", "jinja2", "pydantic", "starlette"}),
-    ):
-        done = subprocess.run([sys.executable, "-c", code.format(module, heavy)], capture_output=True, text=True)
-        assert (done.stdout, done.stderr) == ("", "")
