@@ -16,7 +16,6 @@ from codezero.identity.names import animal_name
 from codezero.launch.swarm_settings import UpOptions
 from codezero.ledger.faults import NoContract, RpcUnreachable
 
-
 HEAVY = (
     *("torch", "transformers", "numpy", "tqdm", "hydra", "omegaconf", "yaml", "msgspec", "httpx2", "hivemind"),
     *("cryptography", "codezero.harness", "codezero.sandbox"),

@@ -57,18 +57,6 @@ def test_a_traceback_is_told_by_its_exception(tmp_path):
     assert "at 2026-11-21T23:00:02Z: torch.OutOfMemoryError: CUDA out of memory" in told(found, "warning")[0]
 
 
-@pytest.mark.usefixtures("restored_process")
-@pytest.mark.parametrize("form", LogFormat)
-def test_failures_are_found_in_logs_as_nodes_write_them(tmp_path, form):
-    logs.set_up(tmp_path / "logs", "INFO", Console(io.StringIO()), log_format=form)
-    try:
-        raise MemoryError("no room\n2026-01-01T00:00:00.000Z ERROR x: forged")
-    except MemoryError:
-        logging.getLogger("codezero.x").exception("failed with \u2028forged")
-    (found,) = told(state_folder.check_log(case_of(tmp_path)), "warning")
-    assert "Z: MemoryError: no room" in found
-
-
 def test_warnings_are_counted_and_the_last_is_shown(tmp_path):
     found = logged(tmp_path, *[AT.format(n) + f" WARNING codezero.x: number {n}" for n in range(5)])
     assert "5 warnings recently" in told(found, "info")[0]
@@ -86,11 +74,14 @@ def test_what_a_node_logs_is_found_again_in_either_format(tmp_path, log_format):
     assert "Z: ended: cannot save round 5" in told(found, "warning")[0]
     assert "1 warning recently" in told(found, "info")[0]
     assert "the hub is busy" in told(found, "info")[0]
-    try:
-        raise ValueError("of a bug")
-    except ValueError as bug:
-        logs.log_end(bug)
-    assert "Z: ValueError: of a bug" in told(state_folder.check_log(case_of(tmp_path)), "warning")[0]
+    said = logging.getLogger("codezero.x").exception
+    for error, fails in ((ValueError, logs.log_end), (MemoryError, lambda _: said("failed with \u2028forged"))):
+        try:
+            raise error("of a bug\n2026-01-01T00:00:00.000Z ERROR x: forged")
+        except error as bug:
+            fails(bug)
+        (found,) = told(state_folder.check_log(case_of(tmp_path)), "warning")
+        assert f"Z: {error.__name__}: of a bug" in found
 
 
 def test_a_log_with_the_zeros_of_a_power_cut_is_read(tmp_path):
