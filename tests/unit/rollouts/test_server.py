@@ -12,7 +12,6 @@ import pytest
 import torch
 
 from codezero.config import RolloutEngine, Transfer
-from codezero.errors import CodezeroError
 from codezero.llm.draw import SamplingParams
 from codezero.llm.sample import SampleRequest, sample_groups
 from codezero.llm.within_memory import WithinMemory
@@ -413,29 +412,32 @@ def test_a_redirect_is_not_followed(snapshots):
         connection.bring(snapshots)
 
 
-def test_a_silent_server_and_one_without_progress_are_given_up(monkeypatch):
+def steps(total):
+    """The lines of a server that has made 0, 1, ... steps; `total` is given each number and says of how many."""
+    return [b'{"type":"Progressed","done":%d,"total":%d}\n' % (done, total(done)) for done in range(600)]
+
+
+STALLS = {
+    "no progress": (steps(lambda done: 4)[:1] * 600, 4, client.TOKEN_S, "no step"),
+    "a line byte by byte": ([b" "] * 600, 4, client.TOKEN_S, "no step"),
+    "never nearer to its end": (steps(lambda done: done + 1), 4, client.TOKEN_S, "no step"),
+    "a step now and then": (steps(lambda done: 600), 600, 0.0, "too slow"),
+}
+
+
+@pytest.mark.parametrize(("lines", "tokens", "token_s", "says"), STALLS.values(), ids=STALLS)
+def test_a_server_that_does_not_get_on_is_given_up(monkeypatch, lines, tokens, token_s, says):
     monkeypatch.setattr(client, "STALLED_S", 0.3)
-    line = b'{"type":"Progressed","done":0,"total":4}\n'
-    with (
-        rollout_server(stand_in(*[line] * 600, pause_s=0.1)) as connection,
-        pytest.raises(ServerFailed, match="no step"),
-    ):
-        connection.sample(request("b"), lambda step: None)
+    monkeypatch.setattr(client, "TOKEN_S", token_s)
+    with rollout_server(stand_in(*lines, pause_s=0.1)) as connection, pytest.raises(ServerFailed, match=says):
+        connection.sample(request("b", max_new_tokens=tokens), lambda step: None)
+
+
+def test_a_silent_server_is_given_up(monkeypatch):
     monkeypatch.setattr(client, "SILENCE_S", 0.3)
-    with (
-        rollout_server(stand_in(line, line, pause_s=30.0)) as connection,
-        pytest.raises(ServerFailed, match="timed out"),
-    ):
+    connected = rollout_server(stand_in(*steps(lambda done: 4)[:2], pause_s=30.0))
+    with connected as connection, pytest.raises(ServerFailed, match="timed out"):
         connection.sample(request("b"), lambda step: None)
-
-
-def test_a_server_that_sends_a_line_byte_by_byte_is_given_up(monkeypatch):
-    monkeypatch.setattr(client, "STALLED_S", 0.3)
-    with rollout_server(stand_in(*[b" "] * 600, pause_s=0.1)) as connection:
-        with pytest.raises(ServerFailed, match="no step"):
-            connection.sample(request("b"), lambda step: None)
-        with pytest.raises(Cancelled):
-            connection.sample(request("b"), lambda step: connection.cancel())
 
 
 def test_a_server_that_hardly_reads_an_upload_is_given_up(snapshots, monkeypatch):
@@ -491,22 +493,6 @@ def test_two_trainers_of_one_server_are_told_once(tmp_path, caplog):
     assert [text.count("shared.yaml has weights of another trainer") for text in caplog.messages] == [1, 1]
 
 
-def test_a_server_that_makes_a_step_now_and_then_is_given_up(monkeypatch):
-    monkeypatch.setattr(client, "STALLED_S", 0.3)
-    monkeypatch.setattr(client, "TOKEN_S", 0.0)
-    lines = [b'{"type":"Progressed","done":%d,"total":600}\n' % i for i in range(600)]
-    asked = request("b", max_new_tokens=600)
-    with rollout_server(stand_in(*lines, pause_s=0.1)) as connection, pytest.raises(ServerFailed, match="too slow"):
-        connection.sample(asked, lambda step: None)
-
-
-def test_a_server_that_is_never_nearer_to_its_end_is_given_up(monkeypatch):
-    monkeypatch.setattr(client, "STALLED_S", 0.3)
-    lines = [b'{"type":"Progressed","done":%d,"total":%d}\n' % (i, i + 1) for i in range(600)]
-    with rollout_server(stand_in(*lines, pause_s=0.1)) as connection, pytest.raises(ServerFailed, match="no step"):
-        connection.sample(request("b"), lambda step: None)
-
-
 def test_an_upload_goes_on_to_its_end_when_its_job_is_cancelled_which_then_ends_at_once(snapshots, monkeypatch):
     whole = snapshots.open_for("")
 
@@ -524,9 +510,7 @@ def test_an_upload_goes_on_to_its_end_when_its_job_is_cancelled_which_then_ends_
             connection.sample(request(whole[0]), lambda step: None)
 
 
-def test_a_cancelled_request_ends_at_the_next_line():
-    lines = [b'{"type":"Progressed","done":%d,"total":400}\n' % i for i in range(100)]
-    with rollout_server(stand_in(*lines, pause_s=0.05)) as connection:
-        with pytest.raises(Cancelled):
-            connection.sample(request("b"), lambda step: connection.cancel())
-        assert issubclass(Cancelled, CodezeroError)
+@pytest.mark.parametrize("lines", [steps(lambda done: 600), [b" "] * 600], ids=["whole lines", "byte by byte"])
+def test_a_cancelled_request_ends_at_the_next_piece(lines):
+    with rollout_server(stand_in(*lines, pause_s=0.05)) as connection, pytest.raises(Cancelled):
+        connection.sample(request("b"), lambda step: connection.cancel())
