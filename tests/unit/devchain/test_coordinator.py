@@ -2,7 +2,6 @@
 
 import json
 import re
-import resource
 import stat
 
 import pytest
@@ -13,6 +12,7 @@ from codezero.devchain import coordinator, folder
 from codezero.devchain.folder import ChainFolder
 from codezero.errors import ChainError
 from tests.chains import ACCOUNTS, CHAIN_ID
+from tests.fakes import files_of_at_most
 from tests.unit.ledger.hostile_rpc import HostileRpc
 
 BOOTNODE = "/ip4/203.0.113.7/tcp/4001/p2p/QmYyQSo1c1Ym7orWxLYvCrM2EmxFTANf8wXmmE7DWjhx5N"
@@ -56,12 +56,8 @@ def test_a_coordinator_that_the_chain_does_not_have_is_deployed_again(home, caps
 
 
 def test_the_owner_s_key_is_read_also_where_nothing_can_be_written(home):
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
-    try:
+    with files_of_at_most(0):
         owner = folder.find(home).owner()
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert owner.address == ACCOUNTS[4].address
 
 

@@ -1,7 +1,6 @@
 """Configuration files that somebody has edited."""
 
 import io
-import resource
 import shutil
 import subprocess
 
@@ -12,6 +11,7 @@ from codezero.config.load import load_config
 from codezero.errors import ConfigError
 from codezero.launch import configs
 from codezero.runtime.console import Console
+from tests.fakes import files_of_at_most
 
 
 def settled(**environment):
@@ -35,14 +35,12 @@ def test_a_new_folder_gets_what_is_shipped_and_is_read(own):
     assert load_config().seed == 9
 
 
-def test_what_a_full_disk_cut_short_is_no_edit_of_the_user(own, monkeypatch):
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (400, before[1]))
-    try:
-        with pytest.raises(ConfigError, match=r"cannot update the configuration in .*: File too large"):
-            settled()
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+def test_what_a_full_disk_cut_short_is_no_edit_of_the_user(own):
+    with (
+        files_of_at_most(400),
+        pytest.raises(ConfigError, match=r"cannot update the configuration in .*: File too large"),
+    ):
+        settled()
     assert settled() == ""
     assert load_config().seed == 0
 

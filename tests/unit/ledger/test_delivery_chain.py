@@ -1,7 +1,6 @@
 """Delivery to a real contract on a real chain, with an RPC in between that misbehaves."""
 
 import os
-import resource
 import time
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -29,6 +28,7 @@ from codezero.ledger.rpc import Rpc
 from codezero.ledger.submissions import Submissions
 from codezero.types import RoundId
 from tests.chain import new_key
+from tests.fakes import files_of_at_most
 from tests.processes import wait_until
 from tests.unit.ledger.peer import on_chain, step, until_done
 
@@ -305,13 +305,9 @@ def open_turn(account):
 def test_a_full_disk_keeps_a_transaction_from_leaving(node, deployed):
     credit(node, 0)
     node.outbox.ensure_registration()
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (os.path.getsize(f"{node.path}-wal"), limits[1]))
-    try:
-        with pytest.raises(OutboxError, match="free some disk"):
-            step(node)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    full = files_of_at_most(os.path.getsize(f"{node.path}-wal"))
+    with full, pytest.raises(OutboxError, match="free some disk"):
+        step(node)
     assert "eth_estimateGas" in node.hostile.methods  # it was about to
     assert "eth_sendRawTransaction" not in node.hostile.methods
     until_done(node)

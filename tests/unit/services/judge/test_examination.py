@@ -1,7 +1,6 @@
 """A question a round, beside the round: whatever the service or the policy does, the round goes on."""
 
 import logging
-import resource
 import threading
 import time
 
@@ -11,6 +10,7 @@ from codezero.errors import Stopping
 from codezero.services.judge import examination as module
 from codezero.services.judge.client import JudgeService
 from codezero.services.judge.examination import Examination
+from tests.fakes import files_of_at_most
 from tests.processes import wait_until
 from tests.unit.evaluate.loopback import in_turn, never, reply, serve
 
@@ -78,15 +78,11 @@ def test_no_answer_is_sent_that_a_full_disk_could_make_come_twice(tmp_path):
 
 def test_a_full_disk_does_not_make_us_forget_which_round_was_answered(notes):
     notes.write_text("4\n")
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     with serve(in_turn(QUESTION, SCORED)) as server:
         made = examination(server, Policy(), notes)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
-        try:
+        with files_of_at_most(0):
             made.begin(5)
             assert "no answer is sent" in wait_until(lambda: made.trouble)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         made.stop()
     assert notes.read_text() == "4\n"
 
