@@ -61,7 +61,7 @@ def test_a_round_that_is_played_again_after_a_kill_is_not_answered_twice(notes):
             made = examination(server, Policy(), notes)
             for number in rounds:
                 made.begin(number)
-                time.sleep(0.05)
+                wait_until(lambda made=made: not made._rounds)  # it is taken up
             assert wait_until(made.take_score) == 0.75
             made.stop()
     assert [body["round_number"] for body in server.bodies] == [4, 4, 5, 5]
