@@ -74,7 +74,7 @@ def test_a_quick_run_is_evaluated_trained_in_two_calls_evaluated_again_and_shown
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("evaluated_here")
-def test_two_nodes_are_trained_and_the_first_is_evaluated(tmp_path, capfd):
+def test_two_nodes_are_trained_and_the_first_is_evaluated(tmp_path):
     def stage(*words):
         main([*words, "--quick", "--state", str(tmp_path), "--mbpp", str(mbpp), "--model", model])
 

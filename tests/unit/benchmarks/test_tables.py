@@ -30,7 +30,7 @@ def test_every_result_is_shown_and_was_measured_on_a_commit():
         assert all(len(sitting.commit) == 40 for sitting in result.sittings)
 
 
-def test_a_changed_count_changes_the_page(tmp_path, monkeypatch):
+def test_a_changed_count_changes_the_page(monkeypatch):
     def changed(benchmark, folder=RESULTS):
         found = harness_results(benchmark, folder)
         if benchmark == "difficulty":
@@ -43,7 +43,7 @@ def test_a_changed_count_changes_the_page(tmp_path, monkeypatch):
     assert tables.table("difficulty") not in text
 
 
-def test_a_table_without_results_says_what_to_run(monkeypatch, tmp_path):
+def test_a_table_without_results_says_what_to_run(monkeypatch):
     monkeypatch.setattr(harness, "results", lambda benchmark: {})
     with pytest.raises(
         SystemExit, match=r"no results for the table difficulty: run `python -m benchmarks\.difficulty` first"

@@ -245,5 +245,5 @@ def test_only_a_bootnode_manager_deals_with_bootnodes(shared, signature, argumen
     assert shared.refusal(signature, *arguments, by=1) == "OnlyBootnodeManager"
 
 
-def test_what_later_versions_removed_is_not_there(shared):
+def test_what_later_versions_removed_is_not_there():
     assert "winnerLeaderboard" not in {entry.get("name") for entry in abi.load("SwarmCoordinator").abi}

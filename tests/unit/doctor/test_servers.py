@@ -178,7 +178,7 @@ def test_a_hub_that_answers_and_an_index_that_does_not(tmp_path):
     assert list(services.check_index(case_of(tmp_path, f"model.name={tmp_path}"))) == []
 
 
-def test_each_bootnode_is_told_with_its_own_reason(tmp_path, monkeypatch):
+def test_each_bootnode_is_told_with_its_own_reason(monkeypatch):
     monkeypatch.setattr(reach, "TIMEOUT_S", 60.0)
     with listening(swarm.HELLO) as good, listening(b"HTTP/1.1 400 Bad Request\r\n") as other, listening() as silent:
         at = {name: f"/ip4/127.0.0.1/tcp/{port}/p2p/{PEER}" for name, port in

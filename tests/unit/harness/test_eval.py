@@ -277,7 +277,7 @@ def test_an_interrupted_run_says_so_and_the_same_command_goes_on(model, tmp_path
 GOOD = {"question": "q", "tests": "assert f(1) == 2", "solution": fence("def f(x): return x + 1")}
 
 
-def test_stored_solutions_are_executed_without_a_model(tmp_path, capsys):
+def test_stored_solutions_are_executed_without_a_model(tmp_path):
     path = stored(
         tmp_path / "s.jsonl",
         {**GOOD, "id": "a", "group": "g", "extra": 5},

@@ -132,7 +132,7 @@ def test_a_full_disk_leaves_no_half_of_a_key(tmp_path, monkeypatch, key):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_place_that_cannot_be_written_is_named(tmp_path, key):
+def test_a_place_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     for path in (tmp_path / "file" / "swarm.pem", tmp_path / "file" / "deeper" / "swarm.pem"):
         with pytest.raises(IdentityError, match=r"cannot write .*swarm\.pem: .*; give another path"):

@@ -367,7 +367,7 @@ def test_npm_that_hangs_is_ended_and_told(login, monkeypatch):
         pass
 
 
-def test_an_app_that_does_not_start_is_told(login, monkeypatch):
+def test_an_app_that_does_not_start_is_told(login):
     (login.tools / "npm").write_text(f"#!{sys.executable}\nimport sys\nsys.exit(sys.argv[1] == 'start')\n")
     with pytest.raises(LedgerError, match=r"the sign-in app did not start at http://localhost"), sign_in_app(login):
         pass

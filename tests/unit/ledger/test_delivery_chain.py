@@ -170,7 +170,7 @@ def test_an_item_of_a_round_that_the_chain_has_not_reached_is_held(node, deploye
     ("round_id", "name"),
     [(RoundId(number=3), "InvalidRoundNumber"), (RoundId(number=0, stage=2), "InvalidStageNumber")],
 )
-def test_a_round_or_stage_that_the_contract_refuses_is_held(node, deployed, monkeypatch, round_id, name):
+def test_a_round_or_stage_that_the_contract_refuses_is_held(node, monkeypatch, round_id, name):
     monkeypatch.setattr(delivery, "backoff_s", lambda *_: 600.0)
     node.outbox.ensure_registration()
     until_done(node)
@@ -186,7 +186,7 @@ def test_a_round_or_stage_that_the_contract_refuses_is_held(node, deployed, monk
     assert node.outbox.open_items()[0].tries == 1  # not at once again
 
 
-def test_a_vote_that_the_contract_never_takes_is_dropped(node, deployed, monkeypatch):
+def test_a_vote_that_the_contract_never_takes_is_dropped(node, monkeypatch):
     node.outbox.ensure_registration()
     until_done(node)
     monkeypatch.setattr(
@@ -203,7 +203,7 @@ def test_a_vote_that_the_contract_never_takes_is_dropped(node, deployed, monkeyp
     )
 
 
-def test_invalid_voter_registers_once_retries_once_and_stops(node, deployed):
+def test_invalid_voter_registers_once_retries_once_and_stops(node):
     credit(node, 0, winners=())
     view = SimpleNamespace(owner=node.account.address, round_id=RoundId(number=0))  # a look that is wrong
     node.delivery.deliver(view)

@@ -167,7 +167,7 @@ def test_a_user_that_the_app_does_not_know(deployed, app, tmp_path):
         (lambda writer: writer.submit_reward(RoundId(number=0), 3, "nobody's", JOURNAL), "InvalidVoterPeerId"),
     ],
 )
-def test_the_contract_s_errors_come_by_name(node, app, write, name):
+def test_the_contract_s_errors_come_by_name(node, write, name):
     node.writer.register_peer("peer", JOURNAL)
     node.writer.register_peer("peer2", JOURNAL)
     node.writer.submit_reward(RoundId(number=0), 3, "peer", JOURNAL)

@@ -380,7 +380,7 @@ def test_what_the_hub_does_not_take_is_tried_an_hour_later(rig, status, detail):
     assert (swarm.pushed, swarm.pauses) == ([1, 3], [])
 
 
-def test_files_that_cannot_be_written_and_bugs_end_no_training(rig, caplog):
+def test_files_that_cannot_be_written_and_bugs_end_no_training(rig):
     swarm = rig(troubles=[PublishError("push: no room"), ZeroDivisionError("bug")])
     swarm.play(1)
     assert swarm.trouble == "push: no room"

@@ -158,7 +158,7 @@ def test_a_server_that_has_missed_updates_gets_these_while_all_are_smaller_than_
     assert exact(model, far_behind)
 
 
-def test_a_difference_takes_at_most_three_and_a_half_bytes_a_value(tmp_path):
+def test_a_difference_takes_at_most_three_and_a_half_bytes_a_value():
     """At the density of a learning rate of 1e-6, on weights as they are drawn at the start."""
     rng = np.random.default_rng(1)
     old = torch.from_numpy(rng.normal(0, 0.02, 1_000_000).astype(np.float32)).bfloat16()

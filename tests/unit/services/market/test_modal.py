@@ -172,7 +172,7 @@ def test_what_the_contract_would_refuse_is_not_asked_of_the_app(market, tmp_path
     assert peer.app.asked == []
 
 
-def test_a_missing_contract_is_told_and_the_app_is_not_asked(market, tmp_path, judge):
+def test_a_missing_contract_is_told_and_the_app_is_not_asked(market, tmp_path):
     peer = market.peer(tmp_path)
     market.address = "0x" + "12" * 20
     with pytest.raises(NoContract, match=r"check market\.contract_address"):

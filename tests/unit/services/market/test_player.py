@@ -172,7 +172,7 @@ def test_a_chain_that_is_away_is_asked_ever_more_rarely_and_warned_of_once(peer,
     assert len([record for record in caplog.records if "cannot be reached" in record.message]) == 1
 
 
-def test_two_markets_are_two_books(arena, market, peer, judge):
+def test_two_markets_are_two_books(arena, peer, judge):
     tick(peer.player(judge))
     other = arena.market()
     other.new_game()
@@ -219,7 +219,7 @@ def test_what_was_claimed_is_in_the_book_with_its_state(market, peer, judge):
     assert receipt[0]["status"] == "0x1"
 
 
-def test_what_keeps_the_node_from_playing_is_noted_until_it_does_not(market, peer, tmp_path, judge):
+def test_what_keeps_the_node_from_playing_is_noted_until_it_does_not(peer, tmp_path, judge):
     judge.clue, shown = reply(503, b""), judge.clue
     player = peer.player(judge)
     tick(player, 1)

@@ -237,7 +237,7 @@ def shell(tmp_path):
         terminal.close()
 
 
-def test_a_node_whose_launcher_was_killed_gives_the_terminal_back(shell, tmp_path):
+def test_a_node_whose_launcher_was_killed_gives_the_terminal_back(shell):
     terminal = shell("wait(job('waits', 'launcher')); input(); told('here again')")
     terminal.expect(FRAME)
     (launcher,) = psutil.Process(terminal.process.pid).children()

@@ -12,7 +12,7 @@ from tests.swarm_folder import solver
 
 
 @pytest.fixture
-def dashboard(tmp_path):
+def dashboard():
     """Starts `codezero dashboard` with these arguments; gives the process and the lines it has printed."""
     started = []
 
