@@ -234,8 +234,9 @@ test("the page's RPC server takes reads only, and the signer's routes no others"
   assert.equal((await app.post("/api/alchemy/signer/v2/whoami", {})).status, 404);
 });
 
-test("it listens on this machine alone", async () => {
+test("it listens on this machine alone", async (t) => {
   const outside = Object.values(networkInterfaces()).flat().filter((one) => !one.internal && one.family === "IPv4");
+  if (outside.length === 0) t.skip("this machine has no address but its own");
   for (const { address } of outside) {
     const socket = connect(port, address);
     await assert.rejects(once(socket, "connect"), { code: "ECONNREFUSED" });

@@ -208,8 +208,7 @@ def test_invalid_voter_registers_once_retries_once_and_stops(node):
     view = SimpleNamespace(owner=node.account.address, round_id=RoundId(number=0))  # a look that is wrong
     node.delivery.deliver(view)
     assert "InvalidVoterPeerId; registering again" in notes(node)["reward"]
-    until_done_after = [item for item in node.outbox.open_items() if item.kind is Kind.REGISTRATION]
-    assert len(until_done_after) == 1
+    assert [item.kind for item in node.outbox.open_items()].count(Kind.REGISTRATION) == 1
     for item in node.outbox.open_items():
         if item.kind is Kind.REWARD:
             node.outbox.postpone(item, 0.0, "")

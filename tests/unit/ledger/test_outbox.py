@@ -259,4 +259,3 @@ def test_old_credits_are_forgotten_but_not_young_ones(outbox):
 def test_sqlite_keeps_what_was_committed_when_power_fails(outbox):
     assert outbox._db.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
     assert outbox._db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    assert sqlite3.threadsafety >= 1

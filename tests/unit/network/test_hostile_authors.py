@@ -96,6 +96,6 @@ async def test_what_genrls_nodes_publish_unsigned_counts_as_unsigned():
     shows_genrl(replica, [(BOB, bin_(unsigned("one")))])
     board = GenrlBoard(SWARM, identity("reader"), "0" * 16, 2)
     (notice,) = (await board.look(reader, ROUND)).notices
-    notice, ((found,), _) = notice, await board.take(reader, notice)
+    (found,), _ = await board.take(reader, notice)
     assert notice.is_direct
     assert not found.signed

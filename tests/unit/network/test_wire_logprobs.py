@@ -58,9 +58,7 @@ def test_those_that_make_a_group_s_extension_too_large_for_its_readers_stay_at_h
 
 def test_where_a_record_is_too_small_for_all_whole_groups_go_out_and_the_first_keep_theirs():
     noise = random.Random(1)
-    groups = [
-        with_logprobs(*[noise.randbytes(2000)] * 1, *[noise.randbytes(2000) for _ in range(15)]) for _ in range(16)
-    ]
+    groups = [with_logprobs(*[noise.randbytes(2000) for _ in range(16)]) for _ in range(16)]
     record, count = fit(pack_groups, groups)
     assert len(record) <= MAX_RECORD_BYTES
     assert count == len(groups)

@@ -17,7 +17,7 @@ def test_it_says_what_a_helper_asks_for(tmp_path):
     found = dict(line.split(": ", 1) for line in lines)
     assert found["codezero"] == __version__
     assert found["python"].startswith(platform.python_version())
-    assert found["torch"] == torch.__version__.replace("-", "+") or found["torch"].startswith(torch.__version__[:5])
+    assert found["torch"].startswith(torch.__version__.partition("+")[0])
     assert platform.machine() in found["system"]
     assert found["memory"].endswith(tuple("0123456789"))
     assert {"cpu", "gpu", "container", "transformers", "cpu instructions"} <= {name.split(" 0")[0] for name in found}
