@@ -11,14 +11,12 @@ from codezero.ledger.items import LedgerScope
 from codezero.ledger.local import LocalLedger
 from codezero.ledger.location import LedgerLocation, write_location
 from codezero.ledger.outbox import Outbox
-from codezero.ledger.transactions import Journal
 from codezero.types import RoundId
 from tests.builders import rollout, scored
 from tests.chain import LiveChain
 from tests.chains import CHAIN_ID, running
 from tests.unit.ledger.hostile_rpc import HostileRpc
-
-JOURNAL = Journal(store=lambda _: None)
+from tests.unit.ledger.peer import NO_NOTES
 
 
 class Peer:
@@ -26,11 +24,11 @@ class Peer:
 
     def __init__(self, deployed, peer_id):
         self.peer_id, self.writer = peer_id, deployed.writer()
-        self.writer.register_peer(peer_id, JOURNAL)
+        self.writer.register_peer(peer_id, NO_NOTES)
 
     def play(self, number, points, *winners):
-        self.writer.submit_reward(RoundId(number=number), points, self.peer_id, JOURNAL)
-        self.writer.submit_winners(number, winners, self.peer_id, JOURNAL)
+        self.writer.submit_reward(RoundId(number=number), points, self.peer_id, NO_NOTES)
+        self.writer.submit_winners(number, winners, self.peer_id, NO_NOTES)
 
 
 def folder_of(deployed, folder, peer_id, url=None):
@@ -79,7 +77,7 @@ def test_what_anybody_registers_is_text_and_no_more(deployed, tmp_path):
     register = deployed.contract.call("registerPeer(string)", "x").data[:10]
     for raw in odd:
         data = register + encode(["bytes"], [raw]).hex()
-        account.send(ContractCall(to=deployed.address, name="registerPeer", data=data, outputs=()), JOURNAL)
+        account.send(ContractCall(to=deployed.address, name="registerPeer", data=data, outputs=()), NO_NOTES)
     board = read_swarm_board([folder_of(deployed, tmp_path, "me")])
     assert board.problem == ""
     assert {place.peer_id for place in board.places} > {"\ufffd\ufffd", "\x1b[2Jx"}

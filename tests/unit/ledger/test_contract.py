@@ -8,6 +8,7 @@ from codezero.ledger.faults import RpcBadReply
 from codezero.ledger.transactions import Journal
 from tests.chain import new_key
 from tests.chains import CHAIN_ID
+from tests.unit.ledger.peer import NO_NOTES
 
 ADDRESS = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
 CONTRACT = Contract(ADDRESS, abi.load("SwarmCoordinator").abi)
@@ -100,11 +101,10 @@ def test_the_view_of_a_fresh_and_of_a_used_contract(deployed):
     assert (view.round_id.number, view.owner) == (0, None)
     assert (deployed.coordinator.bootnodes(), deployed.coordinator.earned("peer")) == ((), (0, 0))
     assert view.balance_wei == 10**18
-    journal = Journal(store=lambda _: None)
-    writer.register_peer("peer", journal)
+    writer.register_peer("peer", NO_NOTES)
     deployed.tick()
-    writer.submit_reward(view.round_id, -3, "peer", journal)
-    writer.submit_winners(0, ["peer"], "peer", journal)
+    writer.submit_reward(view.round_id, -3, "peer", NO_NOTES)
+    writer.submit_winners(0, ["peer"], "peer", NO_NOTES)
     view = deployed.coordinator.view("peer", writer.address)
     assert (view.round_id.number, view.owner) == (1, writer.address)
     assert deployed.coordinator.earned("peer") == (-3, 1)

@@ -26,20 +26,12 @@ from codezero.ledger.items import ItemState, Kind
 from codezero.ledger.reading import read_pending
 from codezero.ledger.rpc import Rpc
 from codezero.ledger.submissions import Submissions
+from codezero.ledger.transactions import Journal
 from codezero.types import RoundId
 from tests.chain import new_key
 from tests.fakes import files_of_at_most
 from tests.processes import wait_until
-from tests.unit.ledger.peer import on_chain, step, until_done
-
-
-def credit(node, number, reward=3.0, winners=("peer", "other")):
-    node.outbox.credit(RoundId(number=number), reward, winners)
-    node.outbox.fold()
-
-
-def notes(node):
-    return {item.kind.value: item.note for item in read_pending(node.path).items}
+from tests.unit.ledger.peer import NO_NOTES, credit, make_due, notes, on_chain, step, until_done
 
 
 def test_registration_reward_and_vote_arrive(node, deployed):
@@ -99,7 +91,7 @@ def test_a_chain_of_another_id_and_an_address_without_code_are_named(deployed):
 
 
 def test_registered_to_us_already_is_fine(node, deployed):
-    node.writer.register_peer("peer", SimpleNamespace(store=lambda _: None, replaces=None))
+    node.writer.register_peer("peer", NO_NOTES)
     node.outbox.ensure_registration()
     until_done(node)
     assert deployed.rpc().quantity(nonce(deployed, node), "nonce") == 1
@@ -107,7 +99,7 @@ def test_registered_to_us_already_is_fine(node, deployed):
 
 def test_registered_to_another_account_is_fatal(node, deployed):
     other = deployed.writer()
-    other.register_peer("peer", SimpleNamespace(store=lambda _: None, replaces=None))
+    other.register_peer("peer", NO_NOTES)
     node.outbox.ensure_registration()
     with pytest.raises(PeerTaken, match=rf"registered to account {other.address}, not .*{node.account.address}"):
         step(node)
@@ -122,14 +114,13 @@ def test_peer_id_registered_by_another_between_look_and_send(node, deployed, mon
     def look_then_lose(*arguments):
         standing = look(*arguments)
         if standing.owner is None:
-            other.register_peer("peer", SimpleNamespace(store=lambda _: None, replaces=None))
+            other.register_peer("peer", NO_NOTES)
         return standing
 
     monkeypatch.setattr(node.reads, "registration", look_then_lose)
     step(node)
     assert "PeerIdAlreadyRegistered" in notes(node)["registration"]
-    (item,) = node.outbox.open_items()
-    node.outbox.postpone(item, 0.0, "")
+    make_due(node)
     with pytest.raises(PeerTaken):
         step(node)
 
@@ -139,9 +130,8 @@ def test_what_the_chain_has_already_is_done(node, deployed, monkeypatch, read, n
     """The look is out of date, so that the simulation finds it."""
     node.outbox.ensure_registration()
     until_done(node)
-    journal = SimpleNamespace(store=lambda _: None, replaces=None)
-    node.writer.submit_reward(RoundId(number=0), 3, "peer", journal)
-    node.writer.submit_winners(0, ["peer"], "peer", journal)
+    node.writer.submit_reward(RoundId(number=0), 3, "peer", NO_NOTES)
+    node.writer.submit_winners(0, ["peer"], "peer", NO_NOTES)
     before = nonce(deployed, node)
     look = getattr(node.reads, read)
     stale = SimpleNamespace(recorded=False, receipts={}, owner=node.account.address, nonce=0)
@@ -160,8 +150,7 @@ def test_an_item_of_a_round_that_the_chain_has_not_reached_is_held(node, deploye
     step(node)
     assert notes(node)["reward"] == "held: the chain is at round 0, before the item's round 2"
     deployed.tick(2)
-    for item in node.outbox.open_items():
-        node.outbox.postpone(item, 0.0, "")
+    make_due(node)
     until_done(node)
     assert on_chain(deployed, 2) == (3, 1, ("peer", "other"))
 
@@ -225,8 +214,7 @@ def test_invalid_voter_registers_once_retries_once_and_stops(node):
 def test_registering_again_helps_when_the_peer_was_not_registered(node, deployed):
     credit(node, 0)
     node.delivery.deliver(SimpleNamespace(owner=node.account.address, round_id=RoundId(number=0)))
-    for item in node.outbox.open_items():
-        node.outbox.postpone(item, 0.0, "")
+    make_due(node)
     until_done(node)
     assert on_chain(deployed) == (3, 1, ("peer", "other"))
 
@@ -245,7 +233,7 @@ def test_an_account_without_funds_sends_nothing_and_goes_on_when_it_has_some(nod
 
 def test_fees_above_the_limit_are_not_paid(deployed):
     account = deployed.account(max_fee_gwei=1e-9)
-    journal = SimpleNamespace(store=lambda _: pytest.fail("it was signed"), replaces=None)
+    journal = Journal(store=lambda _: pytest.fail("it was signed"))
     with pytest.raises(FeesTooHigh, match=r"more than ledger\.max_fee_gwei=1e-09"):
         CoordinatorWriter(deployed.contract, account).register_peer("peer", journal)
 
@@ -272,11 +260,10 @@ def test_a_nonce_taken_by_another_machine_is_tried_again(node, deployed):
     def store(transaction):
         stored.append(transaction.nonce)
         if len(stored) < 3:
-            silent = SimpleNamespace(store=lambda _: None, replaces=None)
             with open_turn(node.account):
-                elsewhere.register_peer(f"elsewhere{len(stored)}", silent)
+                elsewhere.register_peer(f"elsewhere{len(stored)}", NO_NOTES)
 
-    node.writer.register_peer("peer", SimpleNamespace(store=store, replaces=None))
+    node.writer.register_peer("peer", Journal(store=store))
     assert stored == [0, 1, 2]
     wait_until(lambda: deployed.read("getEoa(string[])", ["peer"]) == (node.account.address.lower(),))  # it is mined
 
@@ -292,7 +279,7 @@ def test_a_transaction_that_is_refused_after_it_was_mined_is_not_signed_again(no
 
     monkeypatch.setattr(Rpc, "broadcast", broadcast_twice)
     stored = []
-    hash_ = node.writer.register_peer("peer", SimpleNamespace(store=stored.append, replaces=None))
+    hash_ = node.writer.register_peer("peer", Journal(store=stored.append))
     assert [transaction.hash for transaction in stored] == [hash_]
 
 

@@ -9,9 +9,11 @@ from codezero.ledger.account import Account
 from codezero.ledger.coordinator import CoordinatorWriter
 from codezero.ledger.faults import AlreadyKnown, NonceRace
 from codezero.ledger.submissions import Submissions
+from codezero.ledger.transactions import Journal
 from codezero.types import RoundId
 from tests import chains
 from tests.chain import LiveChain
+from tests.unit.ledger.peer import NO_NOTES
 
 
 @pytest.fixture
@@ -26,7 +28,7 @@ def node(anvil, tmp_path):
     """A peer that is registered. From here on nothing is mined by itself."""
     deployed = LiveChain(anvil).deploy()
     writer, outbox = deployed.writer(), deployed.outbox(tmp_path / "outbox.sqlite")
-    writer.register_peer("peer", silent())
+    writer.register_peer("peer", NO_NOTES)
     deployed.chain.settle()
     delivery = Submissions(outbox, deployed.coordinator, writer)
 
@@ -43,10 +45,6 @@ def node(anvil, tmp_path):
         step=lambda: delivery.deliver(deployed.coordinator.view("peer", writer.address)),
     )
     outbox.close()
-
-
-def silent(store=lambda _: None):
-    return SimpleNamespace(store=store, replaces=None)
 
 
 def mined(node):
@@ -108,7 +106,7 @@ def test_a_nonce_behind_one_that_the_chain_has_lost_is_given_up(node, clock, how
     """The one before it is another machine's, which does not send it again."""
     elsewhere = CoordinatorWriter(node.deployed.contract, node.writer.sender)
     snapshot = node.ask("evm_snapshot")
-    lost = elsewhere.register_peer("elsewhere", silent())
+    lost = elsewhere.register_peer("elsewhere", NO_NOTES)
     if how == "its chain goes back":
         node.ask("evm_mine")
     item, first = send_a_reward(node)
@@ -141,9 +139,9 @@ def test_a_nonce_that_waits_for_a_transaction_of_another_machine_is_given_up(nod
     def store(transaction):
         nonces.append(transaction.nonce)
         if len(nonces) == 1:
-            CoordinatorWriter(node.deployed.contract, elsewhere).register_peer("elsewhere", silent())
+            CoordinatorWriter(node.deployed.contract, elsewhere).register_peer("elsewhere", NO_NOTES)
 
-    node.writer.register_peer("here", silent(store))
+    node.writer.register_peer("here", Journal(store=store))
     assert nonces == [1, 2]
     node.ask("evm_mine")
     owners = node.deployed.read("getEoa(string[])", ["here", "elsewhere"])
@@ -152,7 +150,7 @@ def test_a_nonce_that_waits_for_a_transaction_of_another_machine_is_given_up(nod
 
 def test_a_mempool_s_own_words_are_understood(node):
     sent = []
-    node.writer.register_peer("another", silent(sent.append))
+    node.writer.register_peer("another", Journal(store=sent.append))
     with pytest.raises(AlreadyKnown):
         node.deployed.rpc().broadcast(sent[0].raw)
     node.ask("evm_mine")

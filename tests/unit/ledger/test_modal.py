@@ -18,7 +18,7 @@ from codezero.types import RoundId
 from tests.chain import new_key
 from tests.sign_in import AFTER_MINING, ORG_ID, SAYS, SECRET, SIGNER, SignInApp
 from tests.unit.ledger.fake_chain import Killed
-from tests.unit.ledger.peer import on_chain, step, until_done
+from tests.unit.ledger.peer import NO_NOTES, credit, make_due, notes, on_chain, step, until_done
 
 JOURNAL = Journal(store=lambda _: pytest.fail("the app signs"))
 SIGNED_IN = SimpleNamespace(address="0x" + "7" * 40)
@@ -53,20 +53,6 @@ def connect(deployed, app, login_dir, **settings):
     given = {"org_id": "", "account_address": ""} | settings
     sender = modal.app_account(proxy_url=app.url + "/", login_dir=login_dir, **given)
     return deployed.coordinator, CoordinatorWriter(deployed.contract, sender)
-
-
-def make_due(node):
-    for item in node.outbox.open_items():
-        node.outbox.postpone(item, 0.0, item.note)
-
-
-def credit(node, number=0, reward=3.0):
-    node.outbox.credit(RoundId(number=number), reward, ["peer", "other"])
-    node.outbox.fold()
-
-
-def notes(node):
-    return {item.kind: item.note for item in read_pending(node.path).items}
 
 
 def test_registration_reward_and_vote_arrive_as_the_smart_account_s(node, deployed, app):
@@ -243,7 +229,7 @@ def test_a_node_that_was_killed_after_the_app_took_it_sends_nothing_twice(node, 
 
 def test_a_peer_id_of_another_account_is_fatal(node, deployed, app):
     other = deployed.writer()
-    other.register_peer("peer", SimpleNamespace(store=lambda _: None, replaces=None))
+    other.register_peer("peer", NO_NOTES)
     node.outbox.ensure_registration()
     with pytest.raises(PeerTaken, match=f"registered to account {other.address}, not to this node's {app.address}"):
         step(node)
@@ -307,8 +293,7 @@ def test_the_app_is_given_the_token_that_it_keeps_for_its_user(node, app, tmp_pa
     assert set(app.authorizations) == {None}  # an app of another machine may ask for none
     app.authorizations.clear()
     (tmp_path / "temp-data" / "token").write_text("t" * 43 + "\n")
-    node.outbox.credit(RoundId(number=0), 1.0, ["peer"])
-    node.outbox.fold()
+    credit(node)
     until_done(node)
     assert set(app.authorizations) == {"Bearer " + "t" * 43}
 

@@ -86,9 +86,13 @@ def path(tmp_path):
     return tmp_path / "outbox.sqlite"
 
 
+def opened(path, contract="0xC0"):
+    return Outbox(path, LedgerScope(chain_id=7, contract=contract, peer_id="peer"))
+
+
 @contextmanager
 def running(path, chain, config=DEFAULTS, start=True, contract="0xC0"):
-    outbox = Outbox(path, LedgerScope(chain_id=7, contract=contract, peer_id="peer"))
+    outbox = opened(path, contract)
     submitter = Submitter(outbox, chain, chain, config)
     if start:
         submitter.start()
@@ -115,7 +119,7 @@ def test_it_registers_follows_the_round_and_submits_on_shutdown(path, chain):
 
 
 def test_a_closed_ledger_is_whole_in_its_two_files(tmp_path, path, chain):
-    outbox = Outbox(path, LedgerScope(chain_id=7, contract="0xC0", peer_id="peer"))
+    outbox = opened(path)
     submitter = Submitter(outbox, chain, chain, DEFAULTS)
     submitter.start()
     ChainLedger(LocalLedger(tmp_path / "ledger.sqlite", "peer"), submitter, patience_s=60.0).close()
@@ -200,7 +204,7 @@ def test_trouble_is_told_and_goes_away(path, chain, caplog):
     with running(path, chain) as submitter:
         chain.fault = RpcTimeout("the RPC is away")
         wait_until(lambda: submitter.trouble == "the RPC is away")
-        outbox = Outbox(path, LedgerScope(chain_id=7, contract="0xC0", peer_id="peer"))
+        outbox = opened(path)
         wait_until(lambda: outbox.recall(TROUBLE) == "the RPC is away")  # for `codezero status`
         since_s, seen_s = (float(outbox.recall(key)) for key in (TROUBLE_SINCE, TROUBLE_SEEN))
         count = len(chain.polled)
@@ -216,7 +220,7 @@ def test_trouble_is_told_and_goes_away(path, chain, caplog):
 
 def test_that_nothing_is_submitted_any_more_is_told_to_those_who_read_the_outbox(path, chain):
     with running(path, chain) as submitter:
-        outbox = Outbox(path, LedgerScope(chain_id=7, contract="0xC0", peer_id="peer"))
+        outbox = opened(path)
         submitter._delivery.halted = "the contract does not take this peer id"
         wait_until(lambda: outbox.recall(TROUBLE) == "the contract does not take this peer id")
         outbox.close()
