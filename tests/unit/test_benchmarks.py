@@ -40,6 +40,7 @@ from codezero.tasks.problems import load_problems
 from tests import strangers
 from tests.builders import save_tiny, task, tiny_tokenizer
 from tests.processes import wait_until
+from tests.unit.benchmarks.builders import folders, result
 from tests.unit.tasks.builders import mbpp_row, mbpp_rows, write_jsonl
 
 pytestmark = [
@@ -71,8 +72,7 @@ def test_known_drops_what_a_reader_does_not_draw_and_all_of_a_hostile_peers(tmp_
 
 def test_round_measures_every_side_with_checkpoint_and_judge(tmp_path, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    folders = ["--results", str(tmp_path / "results"), "--state", str(tmp_path / "state")]
-    round_benchmark.main(["g2", "--tokens", "16", "--model", save_tiny(tmp_path), *folders])
+    round_benchmark.main(["g2", "--tokens", "16", "--model", save_tiny(tmp_path), *folders(tmp_path)])
     results = harness.results("round", tmp_path / "results")
     found = results["g2"].counts["1"]
     assert {side: sorted(costs) for side, costs in found.items()} == {
@@ -99,10 +99,8 @@ def test_learning_is_compared_with_another_checkout_that_has_to_be_named(capsys)
 
 def test_learning_is_compared_by_medians_of_pairs():
     counts = {str(i): {"before": {"cpu_s": 10.0}, "now": {"cpu_s": 4.0 + i}} for i in range(3)}
-    result = harness.Result(
-        benchmark="round", arm="", settings={}, seed=0, power=[], targets=[], sittings=[], counts=counts
-    )
-    rows = round_benchmark.learn_table({"lora": result, "full": result}).splitlines()[2:]
+    found = result(counts)
+    rows = round_benchmark.learn_table({"lora": found, "full": found}).splitlines()[2:]
     assert rows == [f"| {method} | 10 | 5 | 0.50 [0.40, 0.60], at most 0.5: met |" for method in ("lora", "full")]
 
 

@@ -5,8 +5,8 @@ import pytest
 import yaml
 
 from benchmarks import calibrate, harness
-from benchmarks.harness import Result
 from tests.builders import save_tiny
+from tests.unit.benchmarks.builders import folders, result
 
 FUNCTION = "def f(x):\n    return {}"
 
@@ -45,17 +45,17 @@ def mbpp(tmp_path):
 
 
 def test_calibrate_asks_fits_and_shows_how_right_the_judge_is(tmp_path, mbpp, capsys):
-    model, out = save_tiny(tmp_path / "model"), tmp_path / "results"
+    model = save_tiny(tmp_path / "model")
     answers = [("1 + x", True), ("x", False), ("2", False), ("open(x)", False), ("x + 1", True), ("1 + x", True)]
     to_fit = samples(tmp_path / "fit" / "results.jsonl", (511, 601), *answers)
     to_report = samples(tmp_path / "report" / "results.jsonl", (11, 12), *answers)
     calibrate.main(
         [
             *("--fit", to_fit, "--report", to_report, "--mbpp", mbpp, "--model", model, "model.device=cpu"),
-            *("--results", str(out), "--state", str(tmp_path / "state"), "--weights", str(tmp_path / "weights.yaml")),
+            *(*folders(tmp_path), "--weights", str(tmp_path / "weights.yaml")),
         ]
     )
-    fit, reported = harness.results("calibrate", out).values()
+    fit, reported = harness.results("calibrate", tmp_path / "results").values()
     assert [one[:2] for one in fit.counts["mbpp/511"]] == [["P", "PP"], ["F", "FF"], ["F", "PF"]]
     assert [one[:4] for one in reported.counts["mbpp/12"]] == [one[:4] for one in fit.counts["mbpp/511"]]
     entry = yaml.safe_load((tmp_path / "weights.yaml").read_text())["models"][model]
@@ -69,10 +69,6 @@ def test_calibrate_asks_fits_and_shows_how_right_the_judge_is(tmp_path, mbpp, ca
 def test_the_file_has_the_weights_that_the_results_give():
     made = calibrate.written(harness.results("calibrate"))
     assert made == calibrate.FILE.read_text(encoding="utf-8"), "`python -m benchmarks.calibrate` writes it"
-
-
-def result(counts):
-    return Result(benchmark="calibrate", arm="", settings={}, seed=0, power=[], targets=[], sittings=[], counts=counts)
 
 
 def test_what_a_dry_run_has_decided_before_it_stops_is_not_left_open():

@@ -3,7 +3,7 @@ from types import SimpleNamespace
 
 from benchmarks import evening
 from benchmarks.evening import HARMS, SETTLED, TARGETS, Evening, lives, table
-from benchmarks.harness import Result
+from tests.unit.benchmarks.builders import result
 
 MINUTES = 4 * SETTLED
 
@@ -22,17 +22,8 @@ def counts(memory, **more):
 
 
 def shown(*pieces):
-    result = Result(
-        benchmark="evening",
-        arm="evening",
-        settings={},
-        seed=0,
-        power=[],
-        targets=list(TARGETS),
-        sittings=[],
-        counts={f"piece {number}": found for number, found in enumerate(pieces, 1)},
-    )
-    return table({"evening": result})
+    numbered = {f"piece {number}": found for number, found in enumerate(pieces, 1)}
+    return table({"evening": result(numbered, targets=TARGETS)})
 
 
 def test_memory_is_compared_within_each_long_life_of_a_process():

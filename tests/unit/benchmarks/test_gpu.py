@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks import gpu
 from benchmarks.harness import ROOT
+from tests.unit.benchmarks.builders import folders
 
 
 @pytest.mark.usefixtures("restored_process")
@@ -21,8 +22,7 @@ def test_a_tiny_model_decodes_and_learns(tmp_path, piece, says, monkeypatch, cap
 
 @pytest.mark.slow
 def test_a_tiny_model_is_killed_and_resumed(tmp_path):
-    folders = ["--state", str(tmp_path / "state"), "--results", str(tmp_path / "results"), "--device", "cpu"]
-    command = ["benchmarks/gpu.sh", "--tiny", "rounds tiny full", *folders]
+    command = ["benchmarks/gpu.sh", "--tiny", "rounds tiny full", *folders(tmp_path), "--device", "cpu"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert " killed and resumed |" in done.stdout.splitlines()[-1]

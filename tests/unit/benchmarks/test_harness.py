@@ -9,6 +9,7 @@ import pytest
 from benchmarks import evaluations, harness, measure
 from benchmarks.harness import ROOT, Arm, Target
 from benchmarks.power import of_mean
+from tests.unit.benchmarks.builders import folders
 
 ARM = Arm(
     benchmark="trivial",
@@ -22,8 +23,7 @@ ARM = Arm(
 
 
 def options(tmp_path, *words):
-    folders = ("--results", str(tmp_path / "results"), "--state", str(tmp_path / "state"))
-    return harness.parser("trivial", "Does nothing.").parse_args([*folders, *words])
+    return harness.parser("trivial", "Does nothing.").parse_args([*folders(tmp_path), *words])
 
 
 def run(tmp_path, *words, arm=ARM, ends=None):

@@ -7,13 +7,13 @@ import msgspec
 import pytest
 
 from benchmarks import harness, learning, learnt, training
-from benchmarks.harness import Result
 from benchmarks.learning import RUNS, main
 from benchmarks.splits import Split
 from codezero import cli
 from codezero.config.load import load_config
 from codezero.observe.groups_file import SeenGroup, SeenRollout, SeenRound, SeenTask
 from tests.builders import save_tiny
+from tests.unit.benchmarks.builders import result
 from tests.unit.observe.test_probes import probe, write
 
 
@@ -131,7 +131,7 @@ def test_a_checkpoint_is_evaluated_once_the_result_of_training_has_its_rounds(tm
     (checkpoint / "manifest.json").write_text('{"round": 4}')
     if rounds is not None:
         block = {"round": list(range(1, rounds + 1)), "seconds": {"solve": [1.0] * rounds}}
-        trained = result("uniform-seed1-train", {f"rounds 1-{rounds}": block}, {})
+        trained = result({f"rounds 1-{rounds}": block})
         harness.write(tmp_path / "learning" / "uniform-seed1-train.json", harness.dumps(trained))
     stage = ["after", "uniform", "--seed", "1", "--state", str(tmp_path), "--results", str(tmp_path)]
     with pytest.raises(SystemExit, match=message):
@@ -153,28 +153,22 @@ def test_runs_of_all_seeds_have_one_start(tmp_path, monkeypatch):
     assert arms[:2] == arms[2:]
 
 
-def evaluation(arm, right, samples, **settings):
+def evaluation(right, samples, **settings):
     counts = {
         "greedy": {"samples": 1, "right": {name: int(n > samples / 2) for name, n in right.items()}, "cut_off": 0},
         "sampled": {"samples": samples, "right": right, "cut_off": 0},
         "probe": {"passes": [], "text": ""},
         "attempts": {"1-2": [4, 1, 1.5, 2, 1, 1]},
     }
-    return result(arm, counts, settings)
-
-
-def result(arm, counts, settings):
-    return Result(
-        benchmark="learning", arm=arm, settings=settings, seed=0, power=[], targets=[], sittings=[], counts=counts
-    )
+    return result(counts, settings)
 
 
 def measured(split="report"):
     block = {key: [0.5, 0.5] for key in training.KEPT} | {"round": [1, 2], "seconds": {"solve": [3000, 600]}}
     return {
-        "a-newest": evaluation("a-newest", {"11": 4, "12": 2, "13": 0, "14": 3}, 4, split=split, round=2),
-        "a-train": result("a-train", {"rounds 1-2": block}, {"rollouts a round": 32}),
-        "start-report": evaluation("start-report", {"11": 1, "12": 2, "13": 0, "14": 1}, 4, split="report"),
+        "a-newest": evaluation({"11": 4, "12": 2, "13": 0, "14": 3}, 4, split=split, round=2),
+        "a-train": result({"rounds 1-2": block}, {"rollouts a round": 32}),
+        "start-report": evaluation({"11": 1, "12": 2, "13": 0, "14": 1}, 4, split="report"),
     }
 
 
@@ -231,9 +225,7 @@ def test_runs_that_choose_settings_are_compared_with_the_defaults():
     results = measured(split="tune")
     results["start-tune"] = results.pop("start-report")
     results |= {arm.replace("a-", "as-defaults-"): found for arm, found in results.items() if arm.startswith("a-")}
-    results["as-defaults-newest"] = evaluation(
-        "as-defaults-newest", dict.fromkeys(("11", "12", "13", "14"), 2), 4, split="tune", round=2
-    )
+    results["as-defaults-newest"] = evaluation(dict.fromkeys(("11", "12", "13", "14"), 2), 4, split="tune", round=2)
     row = learnt.table(results).splitlines()[-1]
     assert row.startswith("| a against as-defaults |  |  | 50.0 % to 56.2 %: +6.2 points")
 

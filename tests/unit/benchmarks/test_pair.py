@@ -2,8 +2,9 @@ import random
 
 import pytest
 
-from benchmarks import formulas, harness, pair
+from benchmarks import formulas, pair
 from benchmarks.formulas import Problem, Program
+from tests.unit.benchmarks.builders import result
 
 RIGHT, WRONG = Program(5, 13), Program(5, 12)
 PROBLEM = Problem("3x+4+2x+9", RIGHT)
@@ -45,12 +46,7 @@ def test_a_late_score_is_of_the_last_quarter_of_equal_tokens():
 def test_arms_are_paired_by_seed():
     runs = {"0": [[0, 0, 0.5, 0.1], [16, 100, 0.6, 0.1]], "1": [[0, 0, 0.5, 0.1], [16, 100, 0.8, 0.1]]}
     more = {"1": [[0, 0, 0.5, 0.1], [16, 100, 0.9, 0.1]]}
-    results = {
-        name: harness.Result(
-            benchmark="pair", arm=name, settings={}, seed=0, power=[], targets=[], sittings=[], counts=counts
-        )
-        for name, counts in {"alone": runs, "frozen": runs, "pair": more}.items()
-    }
+    results = {"alone": result(runs), "frozen": result(runs), "pair": result(more)}
     assert pair.table(results).splitlines()[-1].endswith("| +10.0 points | +10.0 points |")
 
 

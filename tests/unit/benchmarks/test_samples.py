@@ -1,16 +1,8 @@
-from benchmarks import harness, samples
+from benchmarks import samples
+from tests.unit.benchmarks.builders import result
 
 
 def test_samples_of_several_folders_are_told_apart():
-    result = harness.Result(
-        benchmark="samples",
-        arm="",
-        settings={},
-        seed=0,
-        power=[],
-        targets=[samples.KILLED],
-        sittings=[],
-        counts={"11": ["PPP", "FFF"]},
-    )
-    rows = samples.table({"first": result, "second": result}).splitlines()[2:]
+    found = result({"11": ["PPP", "FFF"]}, targets=[samples.KILLED])
+    rows = samples.table({"first": found, "second": found}).splitlines()[2:]
     assert [row.split(":")[0] for row in rows] == ["| first"] * 4 + ["| second"] * 4

@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks import arithmetic, harness, sharing, small_swarm
 from benchmarks.small_swarm import Node, Setup, over_the_wire, score
+from tests.unit.benchmarks.builders import folders
 
 
 @pytest.fixture(autouse=True)
@@ -49,8 +50,7 @@ def test_arms_end_with_a_table(tmp_path, capsys):
         *(f"1/1-{one}-1" for one in small_swarm.BEHAVIOURS),
         "1/1-accuracy",
     ]
-    folders = ["--state", str(tmp_path / "state"), "--results", str(tmp_path / "results")]
-    sharing.main([*arms, "--seeds", "1", "--rounds", "1", *folders])
+    sharing.main([*arms, "--seeds", "1", "--rounds", "1", *folders(tmp_path)])
     rows = capsys.readouterr().out.splitlines()[-len(arms) :]
     assert sorted(row.split(" | ")[0].removeprefix("| ") for row in rows) == sorted(arms)
     for result in harness.results("sharing", tmp_path / "results").values():

@@ -5,6 +5,7 @@ import pytest
 from benchmarks import harness, sharing, staleness
 from benchmarks.staleness import Setup
 from codezero.config import LossType
+from tests.unit.benchmarks.builders import folders
 
 
 @pytest.fixture(autouse=True)
@@ -25,8 +26,7 @@ def test_the_name_of_an_arm_says_its_loss_and_what_it_learns_from():
 @pytest.mark.slow
 def test_arms_end_with_a_table(tmp_path, capsys):
     arms = ["grpo-stale-0", "grpo-stale-2", "m2po-stale-2", "cispo-replay-2"]
-    folders = ["--state", str(tmp_path / "state"), "--results", str(tmp_path / "results")]
-    staleness.main([*arms, "--seeds", "1", "--rounds", "3", *folders])
+    staleness.main([*arms, "--seeds", "1", "--rounds", "3", *folders(tmp_path)])
     rows = capsys.readouterr().out.splitlines()[-len(arms) :]
     assert sorted(row.split(" | ")[0].removeprefix("| ") for row in rows) == sorted(arms)
     counts = {name: one.counts["0"] for name, one in harness.results("staleness", tmp_path / "results").items()}

@@ -10,6 +10,7 @@ from benchmarks.mutants import mutants
 from benchmarks.power import wilson
 from codezero.sandbox.run import Execution
 from codezero.types import CaseOutcome, CaseResult
+from tests.unit.benchmarks.builders import folders, result
 
 
 def test_the_document_has_the_tables_that_the_results_give():
@@ -82,10 +83,6 @@ def test_a_share_of_nothing_is_a_dash():
     assert tables.share([(0, 0)], Target(figure="", at_most=0.0)) == "-"
 
 
-def folders(tmp_path):
-    return ("--results", str(tmp_path / "results"), "--state", str(tmp_path / "state"))
-
-
 def test_difficulty_prints_every_solver_with_every_policy(tmp_path, capsys):
     difficulty.main([*folders(tmp_path), "--batches", "20", "--seeds", "2"])
     rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
@@ -135,16 +132,10 @@ def test_what_execution_cannot_tell_in_time_is_neither_right_nor_wrong():
     assert settled.came_to(Execution(cases=(passed, passed), seconds=9.0)) == "P"
     assert settled.came_to(Execution(cases=(passed, failed), seconds=0.1)) == "F"
     assert settled.came_to(Execution(cases=(failed,), seconds=5.1)) == "T"
-    *_, row = settled.programs_table({"programs": counted({"11": ["T?", "FP", "PP"]})}).splitlines()
+    found = result({"11": ["T?", "FP", "PP"]}, targets=[settled.WRONG, settled.REFUSED])
+    *_, row = settled.programs_table({"programs": found}).splitlines()
     assert row.startswith("| with one change | 2 | 1, 0 | 100 % ")
     assert "| 50 % [" in row
-
-
-def counted(counts):
-    targets = [settled.WRONG, settled.REFUSED]
-    return harness.Result(
-        benchmark="settled", arm="", settings={}, seed=0, power=[], targets=targets, sittings=[], counts=counts
-    )
 
 
 def test_wrong_verdicts_of_contests_are_a_share_of_the_verdicts():
@@ -152,11 +143,8 @@ def test_wrong_verdicts_of_contests_are_a_share_of_the_verdicts():
         return ["P", settled, "", 0.1, ""]
 
     counts = {"a": [program("P"), program("?")], "b": [program("R")], "c": [["F", "F", "", 0.1, ""]]}
-    targets = [contest.DECIDED, contest.WRONG, contest.REFUSED]
-    result = harness.Result(
-        benchmark="contest", arm="", settings={}, seed=0, power=[], targets=targets, sittings=[], counts=counts
-    )
-    right = contest.table({"programs": result, "functions": result}).splitlines()[2].split(" | ")
+    found = result(counts, targets=[contest.DECIDED, contest.WRONG, contest.REFUSED])
+    right = contest.table({"programs": found, "functions": found}).splitlines()[2].split(" | ")
     assert right[1] == "3 of 2"
     assert right[3].startswith(f"0 % [0, {100 * wilson(0, 1).high:.1f}]")
 
