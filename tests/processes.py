@@ -1,10 +1,13 @@
-"""The processes that a process has started, what became of those that a test knows by their id, and waiting for what
-another process or thread does."""
+"""The processes that a process has started, what became of those that a test knows by their id, waiting for what
+another process or thread does, and a process that has a folder."""
 
+import multiprocessing
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import psutil
+
+from codezero.runtime.state import locked
 
 
 def programs(pid):
@@ -41,3 +44,24 @@ def wait_until(condition, limit_s=300.0, said=()):
 
 def wait_until_gone(pids):
     wait_until(lambda: not any(map(is_alive, pids)), said=[f"one of {pids} is still there"])
+
+
+def _hold(folder, name, is_held, release):
+    with locked(folder, what="folder", holder=name, setting="x"):
+        is_held.set()
+        release.wait(600)
+
+
+@contextmanager
+def held(folder, name="node"):
+    """The id of a process that has locked a folder as its node, and is killed in the end."""
+    context = multiprocessing.get_context("spawn")
+    is_held, release = context.Event(), context.Event()
+    process = context.Process(target=_hold, args=(folder, name, is_held, release))
+    process.start()
+    assert is_held.wait(300)
+    try:
+        yield process.pid
+    finally:
+        process.kill()
+        process.join()

@@ -1,5 +1,4 @@
 import errno
-import multiprocessing
 import os
 
 import pytest
@@ -8,25 +7,17 @@ from codezero.errors import StateError
 from codezero.runtime import state
 from codezero.runtime.state import bind_settings, bound_settings, check_settings, locked_state, secret_of
 from tests.fakes import files_of_at_most
-
-
-def hold(folder, held, release):
-    with locked_state(folder):
-        held.set()
-        release.wait(30)
+from tests.processes import held
 
 
 def test_two_nodes_on_one_folder_are_refused_with_the_process_named(tmp_path):
-    context = multiprocessing.get_context("spawn")
-    held, release = context.Event(), context.Event()
-    other = context.Process(target=hold, args=(tmp_path, held, release))
-    other.start()
-    assert held.wait(30)
-    with pytest.raises(StateError, match=rf"in use by the node with process id {other.pid}"), locked_state(tmp_path):
+    with (
+        held(tmp_path) as pid,
+        pytest.raises(StateError, match=rf"in use by the node with process id {pid}"),
+        locked_state(tmp_path),
+    ):
         pass
-    other.kill()  # SIGKILL: the lock goes with the process
-    other.join()
-    with locked_state(tmp_path):
+    with locked_state(tmp_path):  # SIGKILL: the lock goes with the process
         assert (tmp_path / "node.lock").read_text() == str(os.getpid())
 
 

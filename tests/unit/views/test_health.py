@@ -1,9 +1,7 @@
 """Health as read from a node's folder, held by a process of its own."""
 
-import multiprocessing
 import os
 import time
-from contextlib import contextmanager
 from types import SimpleNamespace
 
 import psutil
@@ -11,29 +9,10 @@ import pytest
 
 from codezero.cli import main
 from codezero.errors import StateError
-from codezero.runtime.state import holder, locked, locked_state
+from codezero.runtime.state import holder, locked_state
 from codezero.views.health import check
+from tests.processes import held
 from tests.swarm_folder import solver
-
-
-def hold(folder, name, held, release):
-    with locked(folder, what="folder", holder=name, setting="x"):
-        held.set()
-        release.wait(600)
-
-
-@contextmanager
-def held(folder, name="node"):
-    context = multiprocessing.get_context("spawn")
-    is_held, release = context.Event(), context.Event()
-    process = context.Process(target=hold, args=(folder, name, is_held, release))
-    process.start()
-    assert is_held.wait(300)
-    try:
-        yield process.pid
-    finally:
-        process.kill()
-        process.join()
 
 
 def age(path, seconds):
