@@ -11,12 +11,19 @@ from tests.processes import wait_until
 from tests.unit.launch.stand_in import ROOT
 from tests.unit.launch.tty import Tty
 
+SOURCED = f"set -euo pipefail; source {ROOT}/scripts/setup.sh"
 PIP = """\
 #!/bin/bash
 [ "$1" != -c ] || exit {old}
 echo "$*" >>asked.txt
 {prints}
 """
+
+
+def bash(folder, shell):
+    """How these commands end in a folder, with the script's functions at hand."""
+    command = f"{SOURCED}; {shell}"
+    return subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True, timeout=60)
 
 
 @pytest.fixture
@@ -28,9 +35,7 @@ def pip_install(tmp_path):
         python.parent.mkdir(parents=True, exist_ok=True)
         python.write_text(PIP.format(old=old, prints=prints))
         python.chmod(0o755)
-        command = f"set -euo pipefail; source {ROOT}/scripts/setup.sh; {shell}"
-        ended = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60)
-        return ended, (tmp_path / "asked.txt").read_text()
+        return bash(tmp_path, shell), (tmp_path / "asked.txt").read_text()
 
     return install
 
@@ -94,8 +99,7 @@ def test_a_virtual_environment_without_pip_that_somebody_else_made_is_kept(tmp_p
     for name in ("pyproject.toml", "scripts/constraints.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("")
-    command = f"set -euo pipefail; source {ROOT}/scripts/setup.sh; set_up_venv"
-    ended = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    ended = bash(tmp_path, "set_up_venv")
     assert (ended.returncode, (tmp_path / ".venv" / "lib").is_dir()) == (1, True)
     assert ".venv is another program's and has no pip: move it away" in ended.stderr
 
@@ -110,14 +114,14 @@ def folder_with(tmp_path, python):
     return tmp_path
 
 
-SET_UP = f"set -euo pipefail; source {ROOT}/scripts/setup.sh; CPU_ONLY=1 set_up_venv; echo done"
+SET_UP = "CPU_ONLY=1 set_up_venv; echo done"
 NO_CODEZERO = '[ "$*" != "-c import codezero" ] || exit 1'
 
 
 def test_a_ctrl_c_ends_it_although_pip_has_an_exit_code_of_its_own(tmp_path):
     pip = """[ "$3" != install ] || { echo >>started; trap 'kill $!; exit 1' INT; sleep 60 & wait; }"""
     folder = folder_with(tmp_path, f"{NO_CODEZERO}\n{pip}")
-    tty = Tty(["bash", "-c", SET_UP], cwd=folder, env=dict(os.environ))
+    tty = Tty(["bash", "-c", f"{SOURCED}; {SET_UP}"], cwd=folder, env=dict(os.environ))
     wait_until(lambda: (folder / "started").exists())
     tty.type("\x03")
     tty.expect("stopped; the same command goes on where it was")
@@ -130,27 +134,25 @@ def test_a_ctrl_c_ends_it_although_pip_has_an_exit_code_of_its_own(tmp_path):
 def test_of_two_starts_one_sets_up_and_what_a_killed_one_left_holds_nobody(tmp_path):
     folder = folder_with(tmp_path, NO_CODEZERO)
     (folder / ".setting-up").symlink_to(str(os.getpid()))
-    ended = subprocess.run(["bash", "-c", SET_UP], cwd=folder, capture_output=True, text=True, timeout=60)
+    ended = bash(folder, SET_UP)
     assert ended.returncode == 1
     assert f"process {os.getpid()} is setting up .venv: wait for it and start again" in ended.stderr
     (folder / ".setting-up").unlink()
     (folder / ".setting-up").symlink_to("99999999")
-    ended = subprocess.run(["bash", "-c", SET_UP], cwd=folder, capture_output=True, text=True, timeout=60)
+    ended = bash(folder, SET_UP)
     assert (ended.returncode, ended.stdout) == (0, "done\n")
     assert not (folder / ".setting-up").is_symlink()
 
 
 def test_a_set_up_that_was_killed_under_this_process_s_own_id_as_in_containers_holds_nobody(tmp_path):
     folder = folder_with(tmp_path, NO_CODEZERO)
-    shell = f"ln -s $$ .setting-up; {SET_UP}"
-    ended = subprocess.run(["bash", "-c", shell], cwd=folder, capture_output=True, text=True, timeout=60)
+    ended = bash(folder, f"ln -s $$ .setting-up; {SET_UP}")
     assert (ended.returncode, ended.stdout) == (0, "done\n")
 
 
 def test_a_full_disk_or_a_folder_of_others_is_told_before_anything_is_installed(tmp_path):
     folder = folder_with(tmp_path, NO_CODEZERO)
-    shell = f"ln() {{ return 1; }}; {SET_UP}"
-    ended = subprocess.run(["bash", "-c", shell], cwd=folder, capture_output=True, text=True, timeout=60)
+    ended = bash(folder, f"ln() {{ return 1; }}; {SET_UP}")
     assert ended.returncode == 1
     assert f"cannot write in {folder}: give yourself the right to, or free disk" in ended.stderr
     assert "installing" not in ended.stderr
@@ -160,20 +162,19 @@ def test_a_torch_of_ones_own_stays_until_another_is_asked_for(tmp_path):
     folder = folder_with(tmp_path, 'echo "$*" >>asked.txt')
     for given in ("TORCH=torch==2.9", "TORCH=", "TORCH=torch==2.10", "TORCH="):
         (folder / "asked.txt").write_text("")
-        subprocess.run(["bash", "-c", f"{given}; {SET_UP}"], cwd=folder, capture_output=True, timeout=60, check=True)
+        assert bash(folder, f"{given}; {SET_UP}").returncode == 0
         installs = [line for line in (folder / "asked.txt").read_text().splitlines() if " torch" in line]
         assert [line.split()[-1] for line in installs] == [given.removeprefix("TORCH=")] * (given != "TORCH=")
 
 
 def test_an_environment_whose_python_is_gone_is_made_anew_with_the_torch_that_it_had(tmp_path):
     folder = folder_with(tmp_path, "true")
-    subprocess.run(["bash", "-c", f"TORCH=torch==2.9; {SET_UP}"], cwd=folder, check=True, timeout=60)
+    assert bash(folder, f"TORCH=torch==2.9; {SET_UP}").returncode == 0
     (folder / ".venv/bin/python").unlink()
     made = 'mkdir -p .venv/bin; printf "#!/bin/bash\\n" >.venv/bin/python; chmod +x .venv/bin/python'
     (folder / "python").write_text(f'#!/bin/bash\n[ "$1" != -m ] || {{ {made}; }}\n')
     (folder / "python").chmod(0o755)
-    shell = f"export PYTHON=$PWD/python; {SET_UP}"
-    ended = subprocess.run(["bash", "-c", shell], cwd=folder, capture_output=True, text=True, timeout=60)
+    ended = bash(folder, f"export PYTHON=$PWD/python; {SET_UP}")
     assert (ended.returncode, ended.stdout.splitlines()[-1]) == (0, "done")
     assert "setting up .venv" in ended.stderr
     assert wanted_torch(folder, "CPU_ONLY=1") == "torch==2.9"
@@ -212,7 +213,4 @@ def test_pip_does_not_take_the_cpu_build_for_the_one_with_cuda():
 
 
 def wanted_torch(folder, machine):
-    command = f"set -euo pipefail; source {ROOT}/scripts/setup.sh; uname() {{ echo Linux; }}; {machine}; wanted_torch"
-    return subprocess.run(
-        ["bash", "-c", command], cwd=folder, capture_output=True, text=True, timeout=60
-    ).stdout.strip()
+    return bash(folder, f"uname() {{ echo Linux; }}; {machine}; wanted_torch").stdout.strip()
