@@ -10,6 +10,14 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 
 
+def executable(path, text):
+    """The file of a program, with this in it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
 def spawn(command, **settings):
     """A process in the checkout whose output and errors are one stream of text."""
     one_stream = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}

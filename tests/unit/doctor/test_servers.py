@@ -15,6 +15,7 @@ from codezero.identity.key import Identity
 from codezero.rollouts import rollout_file
 from codezero.rollouts.rollout_file import RolloutFile
 from tests import local_http
+from tests.commands import executable
 from tests.unit.doctor.cases import case_of, told
 
 PEER = Identity.generate().peer_id
@@ -135,9 +136,7 @@ def test_one_server_with_a_wrong_clock_is_not_believed_against_two(tmp_path):
 
 @pytest.mark.parametrize(("said", "expected"), [("yes", True), ("no", False), ("", None), ("exit", None)])
 def test_whether_the_system_keeps_its_clock(tmp_path, said, expected):
-    tool = tmp_path / "timedatectl"
-    tool.write_text(f"#!/bin/sh\n{'exit 1' if said == 'exit' else f'echo {said}'}\n")
-    tool.chmod(0o755)
+    executable(tmp_path / "timedatectl", f"#!/bin/sh\n{'exit 1' if said == 'exit' else f'echo {said}'}\n")
     case = case_of(tmp_path, PATH=str(tmp_path))
     assert machine.ntp(case) is expected
     assert any("(NTP)" in text for text in told(machine.check_clock(case), "info")) is (expected is False)

@@ -7,6 +7,7 @@ import pytest
 from codezero.config import Device
 from codezero.doctor import probe, torch_build
 from tests.builders import save_tiny
+from tests.commands import executable
 from tests.unit.doctor.cases import case_of, told
 
 RTX = {"name": "NVIDIA GeForce RTX 5090", "capability": [12, 0], "free": 30 * 2**30, "total": 32 * 2**30}
@@ -128,9 +129,7 @@ def test_a_gpu_that_torch_does_not_use(tmp_path):
 
 
 def test_what_nvidia_smi_lists(tmp_path):
-    tool = tmp_path / "nvidia-smi"
-    tool.write_text("#!/bin/sh\necho 'NVIDIA H200'\necho\n")
-    tool.chmod(0o755)
+    tool = executable(tmp_path / "nvidia-smi", "#!/bin/sh\necho 'NVIDIA H200'\necho\n")
     assert torch_build.nvidia_smi(case_of(tmp_path, PATH=str(tmp_path))) == ["NVIDIA H200"]
     tool.write_text("#!/bin/sh\necho 'no devices were found'; exit 6\n")
     assert torch_build.nvidia_smi(case_of(tmp_path, PATH=str(tmp_path))) is None

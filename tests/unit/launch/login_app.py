@@ -4,6 +4,7 @@ import json
 import shutil
 import sys
 
+from tests.commands import executable
 from tests.ports import free_port
 
 ORG_ID = "7f1d2c9a-0000-4000-8000-000000000001"
@@ -73,9 +74,8 @@ class LoginApp:
         (self.folder / "app").mkdir()
         (self.folder / "app" / "page.tsx").write_text("")
         self.tools = folder / "tools"
-        self.tools.mkdir(exist_ok=True)
-        self._tool("npm", NPM.format(python=sys.executable))
-        self._tool("node", "#!/bin/sh\necho v22.1.0\n")
+        executable(self.tools / "npm", NPM.format(python=sys.executable))
+        executable(self.tools / "node", "#!/bin/sh\necho v22.1.0\n")
         self.port = free_port()
 
     def asked(self):
@@ -101,7 +101,3 @@ class LoginApp:
 
     def remove(self):
         shutil.rmtree(self.folder)
-
-    def _tool(self, name, text):
-        (self.tools / name).write_text(text)
-        (self.tools / name).chmod(0o755)

@@ -5,6 +5,8 @@ import shutil
 import sys
 from pathlib import Path
 
+from tests.commands import executable
+
 ROOT = Path(__file__).parent.parent.parent.parent
 PROGRAMS = """\
 #!{python}
@@ -40,16 +42,12 @@ class Checkout:
         (folder / "scripts").mkdir()
         shutil.copy(ROOT / "run_rl_swarm.sh", folder)
         shutil.copy(ROOT / "scripts" / "setup.sh", folder / "scripts")
-        programs = folder / "programs"
-        programs.write_text(PROGRAMS.format(python=sys.executable))
-        programs.chmod(0o755)
-        codezero = folder / "venv" / "bin" / "codezero"
-        codezero.parent.mkdir(parents=True)
-        codezero.write_text(
+        programs = executable(folder / "programs", PROGRAMS.format(python=sys.executable))
+        executable(
+            folder / "venv" / "bin" / "codezero",
             f"#!{sys.executable}\nimport sys\nsys.path.insert(0, {str(ROOT)!r})\nsys.executable = {str(programs)!r}\n"
-            "from codezero.cli import main\nsys.exit(main())\n"
+            "from codezero.cli import main\nsys.exit(main())\n",
         )
-        codezero.chmod(0o755)
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
         self.environment = {
             **kept,

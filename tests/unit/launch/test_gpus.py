@@ -12,14 +12,12 @@ from codezero.launch.cards import LARGE_MODEL, Gpu, choose, model_for
 from codezero.launch.gpus import by_default, run_on_gpus
 from codezero.runtime import state
 from codezero.runtime.console import Console
+from tests.commands import executable
 
 
 def smi(folder, script):
     """An environment in which nvidia-smi is this shell script."""
-    tool = folder / "bin" / "nvidia-smi"
-    tool.parent.mkdir()
-    tool.write_text(f"#!/bin/sh\n{script}\n")
-    tool.chmod(0o755)
+    tool = executable(folder / "bin" / "nvidia-smi", f"#!/bin/sh\n{script}\n")
     return {"PATH": f"{tool.parent}:/usr/bin:/bin"}
 
 

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from codezero.launch.prepare import prepare
+from tests.commands import executable
 from tests.processes import wait_until, wait_until_gone
 
 FETCHES = f"""#!{sys.executable}
@@ -18,9 +19,7 @@ time.sleep(600)
 
 
 def test_a_ctrl_c_ends_what_fetches_the_weights_too(tmp_path, monkeypatch):
-    program, pids = tmp_path / "python", tmp_path / "pids"
-    program.write_text(FETCHES)
-    program.chmod(0o755)
+    program, pids = executable(tmp_path / "python", FETCHES), tmp_path / "pids"
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.executable", str(program))
 

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from codezero.ledger import keystore
+from tests.commands import executable
 from tests.e2e.checkout import checkout as checkout_of
 from tests.processes import is_alive, wait_until_gone
 from tests.unit.launch.login_app import ORG_ID, LoginApp
@@ -18,6 +19,7 @@ from tests.unit.launch.tty import Tty
 WHERE = "where shall your node train?"
 PUSH = "push the trained model to the Hugging Face hub? [y/N]"
 MODEL = "model: a name, hub id or folder, or Enter for the default:"
+TWO_GPUS = "#!/bin/sh\nprintf '0\\n1\\n'\n"
 SWARM = """\
 version: 1
 name: home
@@ -213,9 +215,7 @@ def test_a_second_ctrl_c_while_the_app_ends_leaves_at_once(login, on_terminal):
 def test_only_nodes_get_secrets(login, on_terminal, checkout):
     names = ("HUGGINGFACE_ACCESS_TOKEN", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "CODEZERO_WALLET_PASSPHRASE")
     secrets = dict.fromkeys((*names, "WANDB_API_KEY", "OPENAI_API_KEY"), "hf_secret")
-    browser = login.tools / "browser"
-    browser.write_text(f"#!/bin/sh\nenv >{checkout.folder}/seen\n")
-    browser.chmod(0o755)
+    browser = executable(login.tools / "browser", f"#!/bin/sh\nenv >{checkout.folder}/seen\n")
     login.sign_in(ORG_ID, activated=False)
     tty = on_terminal("--testnet", "--sign-in", "app", "--yes", **secrets, BROWSER=f"{browser} %s")
     tty.expect("continue in the browser")
@@ -310,8 +310,7 @@ def test_a_swarm_whose_ledger_needs_a_sign_in_starts_the_app_too_unless_one_is_n
 
 def test_nodes_on_several_gpus_share_one_sign_in(checkout, login):
     login.sign_in(ORG_ID)
-    (login.tools / "nvidia-smi").write_text("#!/bin/sh\nprintf '0\\n1\\n'\n")
-    (login.tools / "nvidia-smi").chmod(0o755)
+    executable(login.tools / "nvidia-smi", TWO_GPUS)
     code, shown = without_terminal(checkout, "--testnet")  # all GPUs by default
     assert code == 0
     assert "nothing was asked; defaults taken: sign-in in the browser (other: --sign-in wallet)" in shown
@@ -492,11 +491,8 @@ def test_a_folder_without_codezero_is_no_virtual_environment(checkout):
 
 
 def test_each_gpu_that_nvidia_smi_names_gets_a_node_of_its_own(checkout):
-    tools = checkout.folder / "tools"
-    tools.mkdir()
-    (tools / "nvidia-smi").write_text("#!/bin/sh\nprintf '0\\n1\\n'\n")
-    (tools / "nvidia-smi").chmod(0o755)
-    path = f"{tools}:{checkout.environment['PATH']}"
+    tool = executable(checkout.folder / "tools" / "nvidia-smi", TWO_GPUS)
+    path = f"{tool.parent}:{checkout.environment['PATH']}"
     code, shown = without_terminal(checkout, "--local", "--gpus", "all", PATH=path)
     assert code == 0
     assert "a node on each of GPU 0, 1" in shown

@@ -7,6 +7,7 @@ import subprocess
 import pytest
 from packaging.specifiers import SpecifierSet
 
+from tests.commands import executable
 from tests.processes import wait_until
 from tests.unit.launch.stand_in import ROOT
 from tests.unit.launch.tty import Tty
@@ -31,10 +32,7 @@ def pip_install(tmp_path):
     """Runs it with the lines or commands of the shell that pip consists of; returns the end of it and the arguments."""
 
     def install(prints, shell="pip_install x", old=0):
-        python = tmp_path / ".venv" / "bin" / "python"
-        python.parent.mkdir(parents=True, exist_ok=True)
-        python.write_text(PIP.format(old=old, prints=prints))
-        python.chmod(0o755)
+        executable(tmp_path / ".venv" / "bin" / "python", PIP.format(old=old, prints=prints))
         return bash(tmp_path, shell), (tmp_path / "asked.txt").read_text()
 
     return install
@@ -106,11 +104,10 @@ def test_a_virtual_environment_without_pip_that_somebody_else_made_is_kept(tmp_p
 
 def folder_with(tmp_path, python):
     """A checkout whose .venv has this program as its Python."""
-    for name in ("pyproject.toml", "scripts/constraints.txt", ".venv/made-by-setup", ".venv/bin/python"):
+    for name in ("pyproject.toml", "scripts/constraints.txt", ".venv/made-by-setup"):
         (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / name).write_text("")
-    (tmp_path / ".venv/bin/python").write_text(f"#!/bin/bash\n{python}\n")
-    (tmp_path / ".venv/bin/python").chmod(0o755)
+    executable(tmp_path / ".venv/bin/python", f"#!/bin/bash\n{python}\n")
     return tmp_path
 
 
@@ -172,8 +169,7 @@ def test_an_environment_whose_python_is_gone_is_made_anew_with_the_torch_that_it
     assert bash(folder, f"TORCH=torch==2.9; {SET_UP}").returncode == 0
     (folder / ".venv/bin/python").unlink()
     made = 'mkdir -p .venv/bin; printf "#!/bin/bash\\n" >.venv/bin/python; chmod +x .venv/bin/python'
-    (folder / "python").write_text(f'#!/bin/bash\n[ "$1" != -m ] || {{ {made}; }}\n')
-    (folder / "python").chmod(0o755)
+    executable(folder / "python", f'#!/bin/bash\n[ "$1" != -m ] || {{ {made}; }}\n')
     ended = bash(folder, f"export PYTHON=$PWD/python; {SET_UP}")
     assert (ended.returncode, ended.stdout.splitlines()[-1]) == (0, "done")
     assert "setting up .venv" in ended.stderr

@@ -24,6 +24,7 @@ from codezero.launch.app_build import AppPlace
 from codezero.launch.session import signed_in, users
 from codezero.runtime import rotation
 from codezero.runtime.console import Console
+from tests.commands import executable
 from tests.processes import is_alive, wait_until, wait_until_gone
 from tests.unit.launch.login_app import ORG_ID, OTHER, LoginApp
 
@@ -115,9 +116,8 @@ def test_a_browser_that_returns_only_when_it_is_closed_is_not_waited_for(login, 
 
 
 def test_the_ticket_is_in_no_log_and_in_no_programs_arguments(login, monkeypatch):
-    browser = login.folder.parent / "browser"
-    browser.write_text('#!/bin/sh\necho "$@" >arguments\nstat -c %a "${1#file://}" >mode\ncat "${1#file://}" >page\n')
-    browser.chmod(0o755)
+    says = '#!/bin/sh\necho "$@" >arguments\nstat -c %a "${1#file://}" >mode\ncat "${1#file://}" >page\n'
+    browser = executable(login.folder.parent / "browser", says)
     monkeypatch.chdir(login.folder.parent)
     monkeypatch.setenv("BROWSER", f"{browser} %s")
     logged, shown = [], Seen()
@@ -159,8 +159,7 @@ def test_a_build_that_was_cut_short_is_made_again(login):
     run(login)
     (login.folder / ".next" / "BUILD_ID").unlink()
     (login.tools / "npm").rename(login.tools / "whole npm")
-    (login.tools / "npm").write_text("#!/bin/sh\ntouch .next/BUILD_ID\nexit 1\n")
-    (login.tools / "npm").chmod(0o755)
+    executable(login.tools / "npm", "#!/bin/sh\ntouch .next/BUILD_ID\nexit 1\n")
     with pytest.raises(LedgerError, match=r"building the sign-in app failed"):
         run(login)
     (login.tools / "whole npm").rename(login.tools / "npm")

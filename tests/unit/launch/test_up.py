@@ -32,7 +32,7 @@ from codezero.train.memory import read_shape
 from codezero.train.method import Room
 from codezero.verifier import build as verifier
 from tests.builders import save_tiny
-from tests.commands import spawn
+from tests.commands import executable, spawn
 from tests.processes import is_alive, wait_until_gone
 from tests.unit.devchain.test_tick import Lines
 
@@ -164,9 +164,7 @@ def test_several_gpus_are_divided_among_the_programs_and_the_smallest_is_planned
     while not (proposer.exists() and "sees" in proposer.read_text()): time.sleep(0.05)
     play(1)
     """
-    tool = tmp_path / "nvidia-smi"
-    tool.write_text("#!/bin/sh\nprintf '0, 24564\\n1, 81559\\n2, 16376\\n'\n")
-    tool.chmod(0o755)
+    executable(tmp_path / "nvidia-smi", "#!/bin/sh\nprintf '0, 24564\\n1, 81559\\n2, 16376\\n'\n")
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     launcher = launch(tmp_path / "home", program, nodes=0, proposers=1, verifiers=1, rounds=1, environment=environment)
     output, _ = launcher.communicate(timeout=300)
