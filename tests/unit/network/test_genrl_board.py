@@ -17,7 +17,7 @@ from codezero.network.genrl import GenrlBoard
 from codezero.network.wire import WireError
 from codezero.types import RoundId
 from tests.unit.network.dht.memory_p2p import MemoryNetwork, publish, run
-from tests.unit.network.wire_builders import SWARM, group, identity
+from tests.unit.network.wire_builders import SWARM, bin_, group, identity
 from tests.unit.network.wire_builders import genrl as record
 
 ROUND = RoundId(number=7)
@@ -51,10 +51,6 @@ def unsigned(question: str) -> bytes:
         for payload in payloads:
             payload["metadata"] = None
     return msgspec.msgpack.encode(fields)
-
-
-def bin_(content: bytes) -> bytes:
-    return msgspec.msgpack.encode(content)
 
 
 async def taken(one: GenrlBoard, dht):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import itertools
 import time
 
@@ -18,7 +17,7 @@ from codezero.network.dht.dht import key_id
 from codezero.network.dht.neighbours import node_id_of
 from codezero.network.dht.records import OfferedRecord
 from codezero.types import RoundId
-from tests.unit.network.dht.memory_p2p import MemoryNetwork, publish
+from tests.unit.network.dht.memory_p2p import MemoryNetwork, publish, sybil_id
 from tests.unit.network.dht.test_dht import run_simulated
 from tests.unit.network.test_native_board import board
 from tests.unit.network.wire_builders import SWARM, group, identity
@@ -32,14 +31,10 @@ OTHERS = tuple(f"sybil honest {number}" for number in range(9))
 def ground(count: int) -> list[str]:
     """Names of nodes that are nearer to the directory than all honest ones."""
     honest = [PeerID.from_base58(identity(name).peer_id) for name in PUBLISHERS]
-    honest += [PeerID(b"\x12\x20" + hashlib.sha256(name.encode()).digest()) for name in OTHERS]
+    honest += map(sybil_id, OTHERS)
     nearest = min(WHERE ^ node_id_of(peer) for peer in honest)
     names = (f"sybil {number}" for number in itertools.count())
-    found = (
-        name
-        for name in names
-        if WHERE ^ node_id_of(PeerID(b"\x12\x20" + hashlib.sha256(name.encode()).digest())) < nearest
-    )
+    found = (name for name in names if WHERE ^ node_id_of(sybil_id(name)) < nearest)
     return list(itertools.islice(found, count))
 
 

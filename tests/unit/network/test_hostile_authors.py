@@ -13,12 +13,12 @@ from codezero.network.native import NativeBoard
 from codezero.types import Refusal, RoundId, ScoredGroup
 from tests.unit.network.dht.memory_p2p import MemoryNetwork, exchange, publish
 from tests.unit.network.fake_board import Board, gossip, of
-from tests.unit.network.test_genrl_board import bin_, unsigned
 from tests.unit.network.test_genrl_board import shows as shows_genrl
 from tests.unit.network.test_genrl_board import swarm as genrl_swarm
+from tests.unit.network.test_genrl_board import unsigned
 from tests.unit.network.test_native_board import shows as shows_native
 from tests.unit.network.test_native_board import signed
-from tests.unit.network.wire_builders import SWARM, group, identity
+from tests.unit.network.wire_builders import SWARM, bin_, group, identity
 
 ALICE, BOB = (identity(name).peer_id for name in ("alice", "bob"))
 ROUND = RoundId(number=7)

@@ -14,6 +14,7 @@ from codezero.network.dht.server import OWN
 from tests.unit.network.dht.asker import item_of
 from tests.unit.network.dht.memory_p2p import MemoryNetwork
 from tests.unit.network.test_native_board import ALICE, KEY, MINUTES_S, ROUND, board, shows, signed
+from tests.unit.network.wire_builders import body_of
 
 
 async def test_a_body_that_nobody_has_is_unavailable():
@@ -34,7 +35,7 @@ async def test_a_body_that_nobody_has_is_unavailable():
         (b"\x91" * 1000, "malformed"),
         (msgspec.msgpack.encode([{"model_id": 7}]), "malformed"),
         (zstandard.compress(b"\x91" * 100_000), "malformed"),
-        (zstandard.compress(msgspec.msgpack.encode([{"model_id": b"\xff", "policy_version": -1}])), "malformed"),
+        (body_of([{"model_id": b"\xff", "policy_version": -1}]), "malformed"),
         (zstandard.compress(b"\0" * (64 << 20)), "oversized"),
     ],
     ids=["nothing", "junk", "bad frame", "no frame", "no zstd", "nested", "wrong types", "zip bomb"],

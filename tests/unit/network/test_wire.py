@@ -26,13 +26,9 @@ from codezero.network.wire.announcement import MAX_ANNOUNCEMENT_BYTES
 from codezero.network.wire.body import MAX_BODY_BYTES
 from codezero.network.wire.codec import MAX_RECORD_BYTES
 from codezero.types import SampledTokens
-from tests.unit.network.wire_builders import SWARM, announce, group, groups, identity
+from tests.unit.network.wire_builders import SWARM, announce, body_of, group, groups, identity
 
 encode = msgspec.msgpack.encode
-
-
-def body_of(value) -> bytes:
-    return zstandard.compress(encode(value))
 
 
 def unpack(body: bytes):

@@ -26,7 +26,7 @@ from codezero.network.wire.codec import MAX_RECORD_BYTES
 from codezero.network.wire.native import pack_items
 from tests.unit.network.proposal_nodes import proposal, results
 from tests.unit.network.test_wire_fuzz import VALUES, at_most_mib
-from tests.unit.network.wire_builders import announce, extended, group
+from tests.unit.network.wire_builders import announce, body_of, extended, group
 
 encode, decode = msgspec.msgpack.encode, msgspec.msgpack.decode
 
@@ -52,7 +52,7 @@ def refusal(unpack, body: bytes) -> Reason:
 def with_raw_extensions(body: bytes, raw: bytes) -> bytes:
     """The first item has an `extensions` field of these bytes."""
     first, *others = decode(zstandard.decompress(body), type=list[dict[str, msgspec.Raw]])
-    return zstandard.compress(encode([{**first, "extensions": msgspec.Raw(raw)}, *others]))
+    return body_of([{**first, "extensions": msgspec.Raw(raw)}, *others])
 
 
 @EACH_BODY
@@ -146,7 +146,7 @@ def task(**changes):
 )
 def test_a_word_that_is_not_known_costs_its_group_only(fields, kept):
     one, other = (decode(zstandard.decompress(pack_groups([group(question=name)])))[0] for name in ("one", "other"))
-    groups, dropped = read(unpack_groups, zstandard.compress(encode([{**one, **fields}, other])))
+    groups, dropped = read(unpack_groups, body_of([{**one, **fields}, other]))
     assert [found.task.question for found in groups] == (["q", "other"] if kept else ["other"])
     assert dropped == (() if kept else (Reason.UNKNOWN_VALUE,))
 
@@ -171,14 +171,14 @@ OF_ENVIRONMENT = {"task": task(origin="environment")}
 )
 def test_a_group_is_of_the_environment_that_it_names_and_without_a_name_is_dropped_alone(fields, environment):
     one, other = (decode(zstandard.decompress(pack_groups([group(question=name)])))[0] for name in ("one", "other"))
-    groups, dropped = read(unpack_groups, zstandard.compress(encode([{**one, **fields}, other])))
+    groups, dropped = read(unpack_groups, body_of([{**one, **fields}, other]))
     assert [found.task.environment for found in groups] == ([""] if environment is None else [environment, ""])
     assert dropped == ((Reason.MALFORMED,) if environment is None else ())
 
 
 def test_a_level_that_is_not_known_costs_its_proposal_only():
     items = [{"model_id": "m", "question": f"q{level}", "tests": "t", "difficulty": level} for level in (0, 1, 5, 6)]
-    found, dropped = read(unpack_proposals, zstandard.compress(encode(items)))
+    found, dropped = read(unpack_proposals, body_of(items))
     assert [one.difficulty for one in found] == [1, 5]
     assert dropped == (Reason.UNKNOWN_VALUE, Reason.UNKNOWN_VALUE)
 

@@ -29,7 +29,7 @@ from codezero.network.wire import (
 from codezero.proposals import Proposal
 from tests.unit.network.proposal_nodes import proposal, results
 from tests.unit.network.test_wire import fails
-from tests.unit.network.wire_builders import announce, identity
+from tests.unit.network.wire_builders import announce, body_of, identity
 
 encode = msgspec.msgpack.encode
 ALICE = identity().peer_id
@@ -67,10 +67,6 @@ def feedback_in(body: bytes):
     feedback, dropped = unpack_feedback(body, announce(body))
     assert dropped == ()
     return feedback
-
-
-def body_of(value) -> bytes:
-    return zstandard.compress(encode(value))
 
 
 def wire_proposal(**changes):

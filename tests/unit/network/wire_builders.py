@@ -71,11 +71,20 @@ def heard(task: Task) -> list[Task]:
     return [native.task, of_genrl.task]
 
 
+def bin_(content: bytes) -> bytes:
+    """As the value of a record lies in the DHT."""
+    return msgspec.msgpack.encode(content)
+
+
+def body_of(items: object) -> bytes:
+    return zstandard.compress(msgspec.msgpack.encode(items))
+
+
 def extended(body: bytes, extensions: object = None, **fields) -> bytes:
     """A body with these extensions on each of its items, and with fields that replace theirs."""
     extensions = {"logprobs": [b"\0\x3c", None], "of tomorrow": {"x": [1.5]}} if extensions is None else extensions
     items = msgspec.msgpack.decode(zstandard.decompress(body))
-    return zstandard.compress(msgspec.msgpack.encode([{**item, **fields, "extensions": extensions} for item in items]))
+    return body_of([{**item, **fields, "extensions": extensions} for item in items])
 
 
 NO_ENVIRONMENT = st.just("")

@@ -6,7 +6,6 @@ import hashlib
 import time
 
 import msgpack
-import msgspec
 from hivemind.dht.protocol import DHTProtocol
 from hivemind.p2p import P2PHandlerError
 from hivemind.proto import dht_pb2
@@ -16,13 +15,9 @@ from codezero.network.dht.dht import key_id
 from codezero.network.dht.dictionary import read_dictionary
 from codezero.network.dht.records import OfferedRecord
 from tests.unit.network.dht.memory_p2p import MemoryNetwork
-from tests.unit.network.wire_builders import SWARM, announce, identity
+from tests.unit.network.wire_builders import SWARM, announce, bin_, identity
 
 PLAIN = DHTProtocol.IS_REGULAR_VALUE
-
-
-def bin_(content: bytes) -> bytes:
-    return msgspec.msgpack.encode(content)
 
 
 def tag(subkey: object) -> bytes:

@@ -22,16 +22,19 @@ def run(scenario: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
     return asyncio.run(scenario())
 
 
+def sybil_id(name: str) -> PeerID:
+    """A peer id without a key, which costs no time to make."""
+    return PeerID(b"\x12\x20" + hashlib.sha256(name.encode()).digest())
+
+
 class MemoryNetwork:
     def __init__(self) -> None:
         self.nodes: dict[PeerID, MemoryP2P] = {}
 
     async def dht(self, name: str, *, rules=directory.RULES, serve: bool = True, address: str = "") -> Dht:
         """A node that knows nobody, with the identity of this name, at an address of its own. One that is called
-        `sybil ...` never signs anything and has a peer id without a key, which costs no time to make."""
-        is_sybil = name.startswith("sybil")
-        digest = hashlib.sha256(name.encode()).digest()
-        peer_id = PeerID(b"\x12\x20" + digest) if is_sybil else PeerID.from_base58(identity(name).peer_id)
+        `sybil ...` never signs anything."""
+        peer_id = sybil_id(name) if name.startswith("sybil") else PeerID.from_base58(identity(name).peer_id)
         dht = await Dht.create(MemoryP2P(self, peer_id, address or f"10.0.0.{len(self.nodes) + 1}"), rules, serve)
         dht._protocol.wait_timeout = 60.0  # nobody in memory is slow, but the machine may be
         return dht

@@ -22,7 +22,7 @@ from codezero.network.dht.neighbours import node_id_of
 from codezero.network.dht.server import OWNERS
 from tests.unit.network.dht.memory_p2p import MemoryNetwork, run
 from tests.unit.network.dht.test_dictionary import nested, sent
-from tests.unit.network.wire_builders import identity
+from tests.unit.network.wire_builders import bin_, identity
 
 ALICE = identity("alice").peer_id
 SOON = 60.0
@@ -32,10 +32,6 @@ def run_simulated(scenario):
     """On a clock that moves only while all wait, so that only who never answers is too late."""
     with simulated_time() as loop:
         return loop.run_until_complete(scenario())
-
-
-def bin_(content: bytes) -> bytes:
-    return msgspec.msgpack.encode(content)
 
 
 def directory_of(entries) -> dht_pb2.FindResult:

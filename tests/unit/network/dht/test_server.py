@@ -12,10 +12,10 @@ from codezero.network import directory, genrl, wire
 from codezero.network.dht.dht import key_id
 from codezero.network.dht.dictionary import pack_dictionary
 from codezero.network.dht.server import OWNERS, read_owners
-from tests.unit.network.dht.asker import PLAIN, Asker, bin_, body_key, is_stored, key, signed, slot, tag
+from tests.unit.network.dht.asker import PLAIN, Asker, body_key, is_stored, key, signed, slot, tag
 from tests.unit.network.dht.memory_p2p import run
 from tests.unit.network.dht.test_dictionary import nested, sent
-from tests.unit.network.wire_builders import SWARM, identity
+from tests.unit.network.wire_builders import SWARM, bin_, identity
 
 
 async def stored_with_ttl(ttl_s: float) -> bool:

@@ -13,10 +13,10 @@ from codezero.network import directory, genrl, wire
 from codezero.network.dht import records, server
 from codezero.network.dht.dictionary import pack_dictionary
 from codezero.network.dht.records import OfferedRecord
-from tests.unit.network.dht.asker import PLAIN, Asker, bin_, body_key, is_refused, key, signed, slot, tag
+from tests.unit.network.dht.asker import PLAIN, Asker, body_key, is_refused, key, signed, slot, tag
 from tests.unit.network.dht.memory_p2p import run
 from tests.unit.network.dht.test_dictionary import nested, sent
-from tests.unit.network.wire_builders import SWARM, group, identity
+from tests.unit.network.wire_builders import SWARM, bin_, group, identity
 from tests.unit.network.wire_builders import genrl as genrl_record
 
 NUM_REQUESTS = 10_000

@@ -13,7 +13,8 @@ from hivemind.proto import dht_pb2
 from codezero.network import genrl
 from codezero.network.dht import server
 from codezero.network.dht.dictionary import pack_dictionary
-from tests.unit.network.dht.asker import PLAIN, Asker, bin_, body_key, is_refused, item_of, key
+from tests.unit.network.dht.asker import PLAIN, Asker, body_key, is_refused, item_of, key
+from tests.unit.network.wire_builders import bin_
 
 
 @pytest.mark.parametrize("columns", [{"keys": []}, {"subkeys": []}, {"values": [b""] * 3}, {"expiration_time": [1.0]}])
