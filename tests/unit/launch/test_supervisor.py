@@ -229,13 +229,18 @@ def test_an_error_of_the_supervisor_itself_leaves_no_process(tmp_path, monkeypat
     assert not is_alive(int(shown.getvalue().split()[-1]))
 
 
-def test_a_terminal_that_is_gone_ends_the_programs(tmp_path):
-    class Gone(io.StringIO):
-        def write(self, text):
-            raise BrokenPipeError
+class Unwritable(io.StringIO):
+    def __init__(self, error):
+        super().__init__()
+        self.error = error
 
+    def write(self, text):
+        raise self.error
+
+
+def test_a_terminal_that_is_gone_ends_the_programs(tmp_path):
     source = "open('pid', 'w').write(str(os.getpid())); print('here', flush=True); time.sleep(600)"
-    with Supervisor(Console(Gone())) as supervisor:
+    with Supervisor(Console(Unwritable(BrokenPipeError()))) as supervisor:
         child = supervisor.add(program(tmp_path, source.replace("'pid'", repr(str(tmp_path / "pid")))))
         supervisor.run()
     assert child.state is ChildState.STOPPED
@@ -244,11 +249,6 @@ def test_a_terminal_that_is_gone_ends_the_programs(tmp_path):
 
 def test_a_terminal_that_goes_leaves_the_programs_time_to_save(tmp_path):
     """bash sends two SIGHUPs, and the launcher cannot write that it stops."""
-
-    class Gone(io.StringIO):
-        def write(self, text):
-            raise BrokenPipeError
-
     source = """
     def save(*_):
         time.sleep(1)
@@ -263,7 +263,7 @@ def test_a_terminal_that_goes_leaves_the_programs_time_to_save(tmp_path):
     """
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup, under which the tests may run, has it ignored
     try:
-        with Supervisor(Console(Gone())) as supervisor:
+        with Supervisor(Console(Unwritable(BrokenPipeError()))) as supervisor:
             child = supervisor.add(program(tmp_path, source))
             supervisor.run()
     finally:
@@ -273,11 +273,8 @@ def test_a_terminal_that_goes_leaves_the_programs_time_to_save(tmp_path):
 
 
 def test_a_full_disk_under_what_is_shown_ends_nothing(tmp_path):
-    class Full(io.StringIO):
-        def write(self, text):
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-    with Supervisor(Console(Full())) as supervisor:
+    full = Unwritable(OSError(errno.ENOSPC, "No space left on device"))
+    with Supervisor(Console(full)) as supervisor:
         child = supervisor.add(program(tmp_path, "play(1); time.sleep(1); play(2)", rounds=2))
         supervisor.run()
     assert child.state is ChildState.DONE

@@ -20,7 +20,7 @@ from codezero.errors import Stopping
 from codezero.publish import pack, upload
 from codezero.publish.card import card
 from codezero.publish.hub import Hub, UploadResult
-from tests.processes import programs, wait_until
+from tests.processes import programs, wait_until, wait_until_gone
 from tests.unit.publish.builders import Trainee, report, write
 from tests.unit.publish.push_hub import TOKEN, push_hub
 
@@ -226,7 +226,7 @@ def test_the_uploading_process_does_not_outlive_its_parent(tmp_path, server):
     finally:
         os.kill(pid, 9)
         os.waitpid(pid, 0)
-    wait_until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
+    wait_until_gone([child.pid])
 
 
 @pytest.mark.parametrize(

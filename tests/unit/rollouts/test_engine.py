@@ -97,6 +97,16 @@ def paced(step_s):
     return sample
 
 
+def failing_at_first():
+    calls = []
+
+    def sample(model, request):
+        calls.append(1)
+        return (failing if len(calls) == 1 else sample_groups)(model, request)
+
+    return sample
+
+
 @pytest.fixture
 def endless(monkeypatch):
     """A sampler that makes steps until nobody waits for them, which is soon once it has begun."""
@@ -210,13 +220,7 @@ def test_advice_on_the_connection_is_given_for_failures_of_the_connection(fleet,
 
 
 def test_a_server_that_is_left_out_comes_back(fleet):
-    calls = []
-
-    def at_first(model, request):
-        calls.append(1)
-        return (failing if len(calls) == 1 else sample_groups)(model, request)
-
-    made = fleet(at_first)
+    made = fleet(failing_at_first())
     assert asks(made.draw()) == EVERY
     assert made.local == 8
     made.engine._standings[made.servers[0]].out_until_s = 0.0  # a minute later
@@ -226,13 +230,7 @@ def test_a_server_that_is_left_out_comes_back(fleet):
 
 def test_work_ahead_that_nobody_waits_for_yet_waits_for_its_server(fleet, monkeypatch):
     monkeypatch.setattr(engines, "OUT_S", 1.0)
-    calls = []
-
-    def at_first(model, request):
-        calls.append(1)
-        return (failing if len(calls) == 1 else sample_groups)(model, request)
-
-    made = fleet(at_first)
+    made = fleet(failing_at_first())
     job = begun(made)
     assert all(job.found.result(60))
     assert made.local == 0

@@ -50,6 +50,11 @@ def same(model, served):
     return all(torch.equal(delta.rounded(own), theirs.data.cpu().bfloat16()) for (_, own), (_, theirs) in pairs)
 
 
+def num_bytes(model):
+    """Of all its weights, as they are sent."""
+    return 2 * sum(weight.numel() for _, weight in base_weights(model))
+
+
 def exact(model, served):
     """Whether the server computes with no more digits than these."""
     return same(model, served) and all(torch.equal(w, w.bfloat16().to(w.dtype)) for _, w in base_weights(served.model))
@@ -123,7 +128,7 @@ def test_after_200_updates_with_kills_and_lost_uploads_both_sides_have_the_same(
     model, rng, chance = tiny_model(), torch.Generator().manual_seed(1), random.Random(1)
     snapshots, served = Snapshots(model, tmp_path / "a", Transfer.auto), ServedWeights(tiny_model().to(dtype))
     kinds = {"nothing": 0, "difference": 0, "all": 0}
-    whole = 2 * sum(weight.numel() for _, weight in base_weights(model))
+    whole = num_bytes(model)
     for number in range(200):
         change(model, rng)
         if chance.random() < 0.05:  # the trainer is killed, and goes on with other names
@@ -145,7 +150,7 @@ def test_a_server_that_has_missed_updates_gets_these_while_all_are_smaller_than_
     model, rng = tiny_model(), torch.Generator().manual_seed(1)
     snapshots = Snapshots(model, tmp_path / "a", Transfer.auto)
     behind, far_behind = (ServedWeights(tiny_model()) for _ in range(2))
-    whole = 2 * sum(weight.numel() for _, weight in base_weights(model))
+    whole = num_bytes(model)
     for number in range(40):
         change(model, rng)
         snapshots.take(model)
@@ -176,7 +181,7 @@ def test_a_difference_of_all_values_is_smaller_than_all_of_them(tmp_path):
             weight.normal_(generator=rng)
     snapshots.take(model)
     served = ServedWeights(tiny_model())
-    assert bring(snapshots, served, tmp_path) < 2 * sum(weight.numel() for _, weight in base_weights(model))
+    assert bring(snapshots, served, tmp_path) < num_bytes(model)
     assert exact(model, served)
 
 
@@ -226,6 +231,10 @@ def before(served):
     return {name: weight.clone() for name, weight in base_weights(served.model)}
 
 
+def is_unchanged(served, kept):
+    return all(torch.equal(weight, kept[name]) for name, weight in base_weights(served.model))
+
+
 DAMAGE = {
     "empty": lambda content: b"",
     "no file of weights": lambda content: b"PK\x03\x04" + content[4:],
@@ -257,7 +266,7 @@ def test_a_damaged_file_is_refused_and_changes_nothing(tmp_path, prepared, damag
     with pytest.raises(TransferError):
         taken_over(served, damage(opened(snapshots)), tmp_path)
     assert served.name == served.base
-    assert all(torch.equal(weight, kept[name]) for name, weight in base_weights(served.model))
+    assert is_unchanged(served, kept)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "upload"]
     taken_over(served, opened(snapshots), tmp_path)
     assert served.name == snapshots.name
@@ -272,7 +281,7 @@ def test_a_difference_with_a_wrong_checksum_or_to_other_weights_asks_for_all(tmp
     for changes in ({"sums": wrong}, {"base": "0" * 32}):
         with pytest.raises(OtherBase, match="send all of them"):
             taken_over(served, with_facts(content, **changes), tmp_path)
-        assert all(torch.equal(weight, kept[name]) for name, weight in base_weights(served.model))
+        assert is_unchanged(served, kept)
     with pytest.raises(TransferError, match="does not have"):
         taken_over(served, with_facts(content, sums={**facts["sums"], "other": 1}), tmp_path)
     taken_over(served, content, tmp_path)

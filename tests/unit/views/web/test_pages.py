@@ -79,11 +79,17 @@ def test_a_node_that_comes_later_is_found(tmp_path, monkeypatch):
         assert site.get(path).status_code == 200
 
 
+def uses_more_than_planned(folder, **changes):
+    """Has a solver's status say so; returns its file."""
+    file = folder / "state" / "status.json"
+    status = json.loads(file.read_text()) | {"planned_bytes": 10 * 2**30, "rss_bytes": 13 * 2**30, **changes}
+    file.write_text(json.dumps(status))
+    return file
+
+
 def test_the_memory_of_a_node_that_has_ended_is_in_nobodys_way(tmp_path):
     solver(tmp_path / "node-1", 1)
-    file = tmp_path / "node-1" / "state" / "status.json"
-    status = json.loads(file.read_text()) | {"planned_bytes": 10 * 2**30, "rss_bytes": 13 * 2**30}
-    file.write_text(json.dumps(status))
+    file = uses_more_than_planned(tmp_path / "node-1")
     assert "were planned" not in client(tmp_path).get("/").text
     with locked_state(file.parent):
         assert "it uses 13.0 GiB of memory, 10.0 GiB were planned" in client(tmp_path).get("/").text
@@ -91,10 +97,8 @@ def test_the_memory_of_a_node_that_has_ended_is_in_nobodys_way(tmp_path):
 
 def test_a_node_that_has_just_been_started_again_has_no_progress_or_memory_of_the_process_before(tmp_path):
     solver(tmp_path / "node-1", 1)
-    file = tmp_path / "node-1" / "state" / "status.json"
-    status = json.loads(file.read_text()) | {"planned_bytes": 10 * 2**30, "rss_bytes": 13 * 2**30}
     for pid, is_its_own in ((os.getpid(), True), (1, False)):
-        file.write_text(json.dumps(status | {"pid": pid, "stage": "solve", "done": 30, "total": 40}))
+        file = uses_more_than_planned(tmp_path / "node-1", pid=pid, stage="solve", done=30, total=40)
         with locked_state(file.parent):
             text = client(tmp_path).get("/").text
         assert ("<progress" in text, "were planned" in text) == (is_its_own, is_its_own)
