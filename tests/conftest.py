@@ -7,6 +7,7 @@ import signal
 import time
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import settings
@@ -85,6 +86,20 @@ def utc(monkeypatch):
     yield
     monkeypatch.undo()
     time.tzset()
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Time that goes on as ever, and can be put forward by `skip`."""
+    skipped_s, wall, monotonic = 0.0, time.time, time.monotonic
+
+    def skip(seconds):
+        nonlocal skipped_s
+        skipped_s += seconds
+
+    monkeypatch.setattr(time, "time", lambda: wall() + skipped_s)
+    monkeypatch.setattr(time, "monotonic", lambda: monotonic() + skipped_s)
+    return SimpleNamespace(skip=skip, now_s=time.time)
 
 
 @pytest.fixture

@@ -1,4 +1,3 @@
-import time
 from types import SimpleNamespace
 
 import pytest
@@ -46,17 +45,3 @@ def node(deployed, tmp_path, monkeypatch):
             path=tmp_path / "outbox.sqlite",
         )
         outbox.close()
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    """Time that goes on as ever, and can be put forward by `skip`."""
-    skipped_s, wall, monotonic = 0.0, time.time, time.monotonic
-
-    def skip(seconds):
-        nonlocal skipped_s
-        skipped_s += seconds
-
-    monkeypatch.setattr(time, "time", lambda: wall() + skipped_s)
-    monkeypatch.setattr(time, "monotonic", lambda: monotonic() + skipped_s)
-    return SimpleNamespace(skip=skip, now_s=time.time)

@@ -1,8 +1,5 @@
 import time
 
-import pytest
-
-from codezero.network.dht import records
 from codezero.network.dht.dht import key_id
 from codezero.network.dht.records import OfferedRecord, RecordStore
 
@@ -23,20 +20,6 @@ def addresses(store: RecordStore, key="k") -> list[str]:
     return sorted(record.address for record in store.under(key_id(key)).values())
 
 
-@pytest.fixture
-def clock(monkeypatch):
-    """Moves both clocks of the store."""
-    past = {"s": 0.0}
-    real_time, real_monotonic = time.time, time.monotonic
-    monkeypatch.setattr(records.time, "time", lambda: real_time() + past["s"])
-    monkeypatch.setattr(records.time, "monotonic", lambda: real_monotonic() + past["s"])
-
-    def forward(seconds: float) -> None:
-        past["s"] += seconds
-
-    return forward
-
-
 def test_one_flooding_address_never_takes_the_last_half():
     store = RecordStore(capacity_bytes=100 * KIB)
     stored = sum(add(store, item(f"k{number}", size=9 * KIB), "flooder") for number in range(100))
@@ -54,7 +37,7 @@ def test_what_expires_makes_room_again_though_nobody_asks_for_it(clock):
     store = RecordStore(capacity_bytes=100 * KIB)
     while add(store, item(f"{time.perf_counter_ns()}", size=9 * KIB), "flooder"):
         pass
-    clock(101)
+    clock.skip(101)
     assert add(store, item("new", size=9 * KIB), "flooder")
     assert len(store._records) == 1
 
@@ -70,9 +53,9 @@ def test_an_expired_record_is_gone(clock):
     store = RecordStore()
     add(store, item(subkey="a", ttl_s=50), "x")
     add(store, item(subkey="b", ttl_s=150), "x")
-    clock(100)
+    clock.skip(100)
     assert list(store.under(key_id("k"))) == ["b"]
-    clock(100)
+    clock.skip(100)
     assert store.under(key_id("k")) == {}
     assert store._records == {}
     assert store._held == {}
@@ -141,6 +124,6 @@ def test_bookkeeping_ends_with_the_records(clock):
     assert sum(store._held.values()) == sum(
         record.size for entries in store._records.values() for record in entries.values()
     )
-    clock(200)
+    clock.skip(200)
     add(store, item("last"), "x")
     assert set(store._held) == {"x"}

@@ -97,12 +97,11 @@ def test_a_bet_that_nobody_mines_keeps_the_next_clue_waiting_for_a_while_only(ma
     assert market.read("totalBets", 0) == peer.amounts()[1]
 
 
-def test_a_bet_that_can_never_be_learnt_of_stands_in_the_way_for_a_day_only(peer, judge, monkeypatch):
+def test_a_bet_that_can_never_be_learnt_of_stands_in_the_way_for_a_day_only(peer, judge, monkeypatch, clock):
     monkeypatch.setattr(Market, "guess", raises(NonceRace("taken")))
     tick(peer.player(judge), 2)
     assert states(peer) == ["open"]
-    now_s = time.time
-    monkeypatch.setattr(time, "time", lambda: now_s() + bets.ABANDON_S + 1)
+    clock.skip(bets.ABANDON_S + 1)
     tick(peer.player(judge), 1)
     assert states(peer) == ["unknown"]
     assert peer.unclaimed == [0]
@@ -117,7 +116,7 @@ def test_a_clock_that_is_set_back_costs_no_bet(peer, judge, monkeypatch):
     assert states(peer) == ["placed"]
 
 
-def test_a_bet_that_cannot_be_looked_up_holds_up_no_claim_and_ends_after_a_day(market, peer, judge, monkeypatch):
+def test_a_bet_that_cannot_be_looked_up_holds_up_no_claim_and_ends_after_a_day(market, peer, judge, monkeypatch, clock):
     tick(peer.player(judge))
     judge.show(market.new_game())
     monkeypatch.setattr(Market, "guess", raises(NonceRace("taken")))
@@ -129,8 +128,7 @@ def test_a_bet_that_cannot_be_looked_up_holds_up_no_claim_and_ends_after_a_day(m
     tick(player)
     assert peer.unclaimed == []
     assert (states(peer), str(player.delivery.trouble)) == (["placed", "open"], "reverted without a reason")
-    now_s = time.time
-    monkeypatch.setattr(time, "time", lambda: now_s() + bets.ABANDON_S + 1)
+    clock.skip(bets.ABANDON_S + 1)
     tick(peer.player(judge), 1)
     assert states(peer) == ["placed", "unknown"]
 
