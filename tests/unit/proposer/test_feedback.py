@@ -47,6 +47,12 @@ def test_success_is_the_median_over_addresses_whatever_the_number_of_attempts():
     assert not found.differed  # two of three saw attempts of one kind
 
 
+def test_attempts_differ_where_half_of_the_addresses_saw_some_on_both_sides_of_one_half():
+    assert judged(word((1.0, 0.0), "a"), word((1.0, 1.0), "b")).differed
+    assert judged(word((0.4, 0.5))).differed
+    assert not judged(word((0.5, 0.5))).differed
+
+
 @pytest.mark.parametrize(("wait", "batches"), [(0, 1), (1, 2), (3, 4)])
 def test_a_proposal_is_judged_so_many_batches_after_its_first_word(wait, batches):
     made = book(wait=wait)
