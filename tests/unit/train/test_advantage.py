@@ -39,6 +39,7 @@ def test_no_scale_only_centres():
 def test_equal_rewards_give_exactly_zero(scale):
     # 0.1 + 0.1 + 0.1 is not 0.3 in floating point, so a mean would leave a residue
     assert group_advantages([[0.1, 0.1, 0.1], [0.7], [1.0, 0.0]], scale)[:2] == ((0.0, 0.0, 0.0), (0.0,))
+    assert group_advantages([[0.7]], scale) == ((0.0,),)
 
 
 rewards = st.lists(st.floats(-10, 10).map(lambda x: round(x, 3)), min_size=2, max_size=17)
@@ -93,4 +94,5 @@ def test_an_attempt_far_below_the_largest_advantage_of_the_batch_has_none():
     none = group_advantages(rewards, RewardScale.none)
     assert group_advantages(rewards, RewardScale.none, 0.2) == (none[0], (0.0, 0.0))
     assert group_advantages(rewards, RewardScale.none, 0.5) == ((*none[0][:2], 0.0), (0.0, 0.0))
+    assert group_advantages([[1.0, 0.0]], RewardScale.none, 1.0) == ((0.5, -0.5),)
     assert group_advantages([], RewardScale.none, 0.5) == ()
