@@ -77,7 +77,7 @@ def presence(status: Status | None, pid: int | None, now_s: float) -> Presence:
     if pid is None and status.ended == STOPPED:
         return Presence(state="stopped", text=f"stopped {ago} ago", do="the same command continues where it stopped")
     if pid is None and status.ended:
-        do = "do what the message says; docs/troubleshooting.md has more"
+        do = "do what the message says; docs/troubleshooting.md may have more"
         return Presence(state="died", text=f"ended {ago} ago: {status.ended}", do=do)
     if pid is None:
         where = "`sudo dmesg | grep -i oom`" if IS_LINUX else "the app Console"
