@@ -23,6 +23,7 @@ from typing import Any
 from codezero.runtime import kernel
 from codezero.sandbox.inside import confine, solution, test_runner
 from codezero.sandbox.inside.channel import Channel, Gone, Reports, keep_open, read_whole, reporter
+from codezero.sandbox.inside.session import Session
 
 OWN_PROCESSES = 4
 """Gate, supervisor, test runner and solution, which count as processes of their user."""
@@ -183,7 +184,7 @@ class SolutionSupervisor:
                     limit = self._limits["output_bytes"]
                     test_runner.run_example(json.loads(lines[1 + first])[1], 5, 7, limit, report)
                 else:
-                    test_runner.run_statements(json.loads(lines[0]), first, test_runner.Session(Channel(5, 6)), report)
+                    test_runner.run_statements(json.loads(lines[0]), first, Session(Channel(5, 6)), report)
             except Gone:
                 report({"gone": True})
 
