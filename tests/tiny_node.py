@@ -20,7 +20,7 @@ def command(model, folder, *more):
 
 
 def peer_id(output):
-    """That which a node in this output says it has."""
+    """The peer id that a node in this output says it has."""
     (found,) = set(re.findall(r"^peer: (\w+),", output, re.M))
     return found
 

@@ -30,7 +30,7 @@ FAULTS = (
     TypeError,
     ValueError,
 )
-"""What transformers raises for the files of a model that are damaged, of another kind, or written to do harm."""
+"""Errors that transformers raises for files of a model that are damaged, of another kind, or written to do harm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

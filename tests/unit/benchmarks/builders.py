@@ -4,7 +4,7 @@ from benchmarks.harness import Result
 
 
 def result(counts, settings=None, targets=()):
-    """What a table reads of an arm's file; the rest is empty."""
+    """A result with what a table reads of it; the rest is empty."""
     return Result(
         benchmark="",
         arm="",

@@ -1,4 +1,4 @@
-"""What is asked of samplers, and the log-probabilities that they should find."""
+"""Requests to samplers, and the log-probabilities that they should find."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def heard(task: Task) -> list[Task]:
 
 
 def bin_(content: bytes) -> bytes:
-    """As the value of a record lies in the DHT."""
+    """The content as the DHT stores the value of a record."""
     return msgspec.msgpack.encode(content)
 
 

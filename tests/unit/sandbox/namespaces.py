@@ -24,7 +24,7 @@ def enter(flags, inside=None):
 
 
 def in_namespaces(script, *arguments, **environment):
-    """What the program prints, which is JSON."""
+    """The JSON that the program prints, decoded."""
     done = subprocess.run(
         [sys.executable, "-c", ENTER + script, *map(str, arguments)],
         capture_output=True,

@@ -146,7 +146,7 @@ def test_groups_of_equal_rewards_cost_no_forward():
 
 
 def naive_gradient_norm(prompts, completions, rewards):
-    """Of the policy gradient as it is written down, with one sequence a forward pass."""
+    """The norm of the policy gradient as it is written down, with one sequence a forward pass."""
     model, total = tiny_model(), torch.tensor(rewards)
     advantages = (total - total.mean()) / (total.std() + 1e-4)
     for prompt, completion, advantage in zip(prompts, completions, advantages, strict=True):
