@@ -154,6 +154,7 @@ SWEEP = {
     "llama-cpp": varied(rollout__engine="llama_cpp", train__importance="token"),
     "grpo": varied(train__loss_type="grpo", train__scale_rewards="group", train__min_advantage=0.0),
     "cispo": varied(train__loss_type="cispo"),
+    "tokens-160": varied(rollout__max_new_tokens=160),
 }
 RUNS = {
     "defaults": Run(settings=LEARNING),
