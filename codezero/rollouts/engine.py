@@ -81,6 +81,7 @@ class RemoteEngine:
         self._jobs = queue.SimpleQueue[RolloutJob]()
         self._awaited: RolloutJob | None = None
         """The job that was waited for last."""
+        self._is_closed = False
         threading.Thread(target=self._work, name="rollout servers", daemon=True).start()
 
     def publish(self, model: Any) -> str:
@@ -88,7 +89,8 @@ class RemoteEngine:
         return self._snapshots.take(model)
 
     def close(self) -> None:
-        """Frees the disk of what was kept for servers, at the node's end."""
+        """Asks servers for nothing more, and frees the disk of what was kept for them, at the node's end."""
+        self._is_closed = True
         self._snapshots.close()
 
     def begin(self, request: SampleRequest) -> RolloutJob:
@@ -157,10 +159,11 @@ class RemoteEngine:
                 job.found.set_exception(error)
 
     def _sampled(self, job: RolloutJob) -> list[PromptResult | None]:
-        """Returns what servers have sampled; what is missing when none is able to and somebody waits is left."""
+        """Returns what servers have sampled; what is missing when none is able to and somebody waits, or at the end, is
+        left."""
         found: list[PromptResult | None] = [None] * len(job.request.prompts)
         slow: set[RolloutServer] = set()
-        while missing := [i for i, one in enumerate(found) if one is None]:
+        while not self._is_closed and (missing := [i for i, one in enumerate(found) if one is None]):
             most = max(1, protocol.MAX_ROWS // job.request.num_generations)  # the rest has its turn later
             shares = {server: share[:most] for server, share in self._shares(missing, slow).items()}
             if shares:

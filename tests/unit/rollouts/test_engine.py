@@ -50,6 +50,7 @@ class Fleet:
         self.engine = RemoteEngine(
             self.servers, Snapshots(self.model, folder, Transfer.auto), local=local or self._local
         )
+        stack.callback(self.engine.close)
 
     def _counting(self, number, sample):
         def counted(model, request):
@@ -234,6 +235,13 @@ def test_work_ahead_that_nobody_waits_for_yet_waits_for_its_server(fleet, monkey
     job = begun(made)
     assert all(job.found.result(60))
     assert made.local == 0
+
+
+def test_a_node_that_ends_waits_for_no_server(fleet):
+    made = fleet(failing)
+    job = begun(made)
+    made.engine.close()
+    assert job.found.result(60) == [None, None]
 
 
 def test_once_somebody_waits_the_node_samples_what_no_server_is_there_for(fleet):
