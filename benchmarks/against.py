@@ -31,7 +31,7 @@ from typing import Any
 import torch
 
 from benchmarks import harness
-from benchmarks.attacks.dressing import before
+from benchmarks.attacks.dressing import before, fenced
 from benchmarks.attacks.memory import CLASSES, VARIANTS, memorised
 from benchmarks.contest import digest, dressed, task_of
 from benchmarks.contests import PROBLEMS
@@ -39,7 +39,7 @@ from benchmarks.contests.styles import STYLES
 from benchmarks.harness import Arm, Result, Target
 from benchmarks.power import of_none
 from benchmarks.recalled import hidden_of, is_right_by_chance, tests_of
-from benchmarks.settled import OF_FUNCTIONS, answer, programs_of
+from benchmarks.settled import OF_FUNCTIONS, programs_of
 from benchmarks.splits import Split, add_mbpp, references
 from benchmarks.tables import against, markdown
 from codezero.config import EvaluatorConfig, RewardConfig, RewardScale
@@ -86,12 +86,12 @@ def choices(path: Path) -> list[Choice]:
     for name, (task, code) in references(Split.report, path).items():
         programs = programs_of(code, name, truth.seed)
         letters = truth.counts.get(name, [])
-        failing = [answer(one) for one, was in zip(programs, letters, strict=False) if was[0] == "F"]
+        failing = [fenced(one) for one, was in zip(programs, letters, strict=False) if was[0] == "F"]
         if letters and letters[0][0] == "P" and failing:
             wrong = {f"wrong {number}": text for number, text in enumerate(islice(cycle(failing), WRONG))}
             attacks = {f"{one.family}: {one.name}": one.apply(failing[0], task) for one in OF_FUNCTIONS}
-            undecided = {OPEN_RIGHT: answer(f"{OPENING}\n{code}"), OPEN_WRONG: before(OPENING)(failing[0], task)}
-            made.append(Choice(task=task, completions={RIGHT: answer(code), **wrong, **undecided, **attacks}))
+            undecided = {OPEN_RIGHT: fenced(f"{OPENING}\n{code}"), OPEN_WRONG: before(OPENING)(failing[0], task)}
+            made.append(Choice(task=task, completions={RIGHT: fenced(code), **wrong, **undecided, **attacks}))
     return made
 
 
@@ -113,7 +113,7 @@ def contests(has_hidden: bool) -> list[Choice]:
         made.append(
             Choice(
                 task=replace(whole, tests=tests_of(*problem.shown)),
-                completions={name: answer(code) for name, code in completions.items()},
+                completions={name: fenced(code) for name, code in completions.items()},
                 more_tests=hidden_of(whole) if has_hidden else "",
             )
         )

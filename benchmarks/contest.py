@@ -27,6 +27,7 @@ from functools import partial
 from tempfile import TemporaryFile
 
 from benchmarks import harness
+from benchmarks.attacks.dressing import fenced
 from benchmarks.calibrate import SD
 from benchmarks.contests import PROBLEMS, Problem
 from benchmarks.contests.styles import STYLES, Style, dress
@@ -35,7 +36,7 @@ from benchmarks.forms import function_of, in_check
 from benchmarks.harness import Arm, Result, Target
 from benchmarks.power import Power, of_mean, of_none
 from benchmarks.quality import auc, calibration_error, interval, judged_of
-from benchmarks.settled import LIMITS, MUTANTS, answer, came_to, programs_of
+from benchmarks.settled import LIMITS, MUTANTS, came_to, programs_of
 from benchmarks.splits import Split, add_mbpp, references
 from benchmarks.tables import against, markdown, share
 from codezero.config.load import load_config
@@ -139,7 +140,7 @@ def settle(code: str, task: Task, style: str) -> tuple[str, str, float, str]:
         origin=task.origin,
         question=task.question,
         tests=task.tests,
-        attempts=(Attempt(answer(code), code),),
+        attempts=(Attempt(fenced(code), code),),
         dry_run=True,
         fatal_rules=True,
         show=False,
@@ -158,7 +159,7 @@ def judged(evaluators: Sequence[FrozenEvaluator], name: str) -> list[list[object
     """Returns P or F and the probability by every evaluator of each program of a problem."""
     number, problem = problem_of(name)
     task, made = task_of(problem), dressed(number, problem)
-    samples = [Sample(name, task, answer(code), right) for right, _, code in made]
+    samples = [Sample(name, task, fenced(code), right) for right, _, code in made]
     verdicts = zip(*(verdicts_of(one, samples)[0] for one in evaluators), strict=True)
     return [
         ["P" if sample.right else "F", *(one.p_correct for one in found)]

@@ -25,10 +25,10 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks import harness
+from benchmarks.attacks.dressing import fenced
 from benchmarks.harness import Arm, Result, Target
 from benchmarks.mutants import mutants
 from benchmarks.power import of_none
-from benchmarks.settled import answer
 from benchmarks.splits import Split, add_mbpp, references
 from benchmarks.tables import markdown, share
 from codezero.config import EvaluatorConfig
@@ -64,7 +64,7 @@ def examined(task: Task, reference: str, programs: Sequence[str], seed: str) -> 
         origin=task.origin,
         question=task.question,
         tests=task.tests,
-        attempts=tuple(Attempt(answer(code), code) for code in programs),
+        attempts=tuple(Attempt(fenced(code), code) for code in programs),
         dry_run=True,
         fatal_rules=False,
         show=False,

@@ -20,13 +20,13 @@ from dataclasses import replace
 from functools import partial
 
 from benchmarks import harness, settled
+from benchmarks.attacks.dressing import fenced
 from benchmarks.attacks.memory import CLASSES, HELD, RULES, VARIANTS, memorised
 from benchmarks.contest import digest, dressed, problem_of, task_of
 from benchmarks.contests import PROBLEMS, Problem
 from benchmarks.contests.styles import STYLES
 from benchmarks.harness import Arm, Result, Target
 from benchmarks.power import of_none
-from benchmarks.settled import answer
 from benchmarks.tables import markdown, share
 from codezero.types import Task
 
@@ -45,7 +45,7 @@ def hidden_of(task: Task) -> str:
 
 def settle(code: str, task: Task, more_tests: str = "") -> str:
     """P, F, R or ?, as above."""
-    return settled.settle(answer(code), task, more_tests=more_tests, seed=b"recalled")
+    return settled.settle(fenced(code), task, more_tests=more_tests, seed=b"recalled")
 
 
 def attacks(has_hidden: bool, name: str) -> list[str]:

@@ -23,6 +23,7 @@ from functools import partial
 
 from benchmarks import harness
 from benchmarks.attacks import ATTACKS
+from benchmarks.attacks.dressing import fenced
 from benchmarks.forms import FORMS, function_of, unchanged
 from benchmarks.harness import Arm, Result, Target
 from benchmarks.mutants import mutants
@@ -89,10 +90,6 @@ def _letter(found: AttemptRead) -> str:
     return {True: "P", False: "F", None: "?"}[found.settled(fatal_rules=True)]
 
 
-def answer(code: str) -> str:
-    return f"```python\n{code}\n```"
-
-
 def programs_of(code: str, name: str, seed: int) -> list[str]:
     """The program and its mutants."""
     return [code, *mutants(code, MUTANTS, random.Random(f"{seed} {name}"))]
@@ -104,7 +101,7 @@ def programs(known: Known, seed: int, name: str) -> list[str]:
     suite = parse_tests(task.tests)
     made = programs_of(code, name, seed)
     executed = map(came_to, run_many([(one, suite) for one in made], LIMITS))
-    return [was + settle(answer(one), task) for was, one in zip(executed, made, strict=True)]
+    return [was + settle(fenced(one), task) for was, one in zip(executed, made, strict=True)]
 
 
 def came_to(run: Execution) -> str:
@@ -118,7 +115,7 @@ def attacks(known: Known, seed: int, found: Mapping[str, Sequence[str]], arm: st
     """Returns what the first mutant that fails its tests comes to under each attack."""
     task, code = known[name]
     wrong = next(i for i, letters in enumerate(found[name]) if i and letters[0] == "F")
-    plain = answer(programs_of(code, name, seed)[wrong])
+    plain = fenced(programs_of(code, name, seed)[wrong])
     tests, dress = FORMS.get(arm, (str, unchanged))
     judged, reference = replace(task, tests=tests(task.tests)), code if arm == "referenced" else None
     dressed = (attack.apply(plain, task) for attack in OF_FUNCTIONS)

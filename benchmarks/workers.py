@@ -18,6 +18,7 @@ from statistics import median, quantiles
 
 import psutil
 
+from benchmarks.attacks.dressing import fenced
 from benchmarks.harness import command_line
 from benchmarks.measure import machine
 from codezero.evaluate.jobs import READ_ATTEMPTS, Attempt, ReadRequest
@@ -36,7 +37,7 @@ def requests(path: Path, limit: int, group: int) -> list[ReadRequest]:
         row = json.loads(line)
         task = mbpp.to_task(row)
         codes = [row["code"].replace("\r\n", "\n") + f"\n# {number}" for number in range(group)]
-        attempts = tuple(Attempt(f"```python\n{code}\n```", code) for code in codes)
+        attempts = tuple(Attempt(fenced(code), code) for code in codes)
         found.append(
             ReadRequest(
                 origin=task.origin,
