@@ -35,6 +35,7 @@ from benchmarks.evaluator import Sample, read_samples
 from benchmarks.harness import Arm, Result, Target
 from benchmarks.power import of_mean
 from benchmarks.quality import Judged, auc, calibration_error, interval, judged_of
+from benchmarks.settled import read
 from benchmarks.splits import FITTING, Split, add_mbpp, references
 from benchmarks.tables import against, markdown, share
 from codezero.config.load import load_config
@@ -42,8 +43,7 @@ from codezero.evaluate import calibration
 from codezero.evaluate.backends.base import Reviewer
 from codezero.evaluate.build import LARGE_JUDGE, SMALL_JUDGE, judge_alone
 from codezero.evaluate.evaluator import P_UNSURE
-from codezero.evaluate.jobs import Attempt, ReadRequest, Shown
-from codezero.evaluate.read_attempts import read_attempts
+from codezero.evaluate.jobs import Attempt, Shown
 from codezero.evaluate.rules import breaks_fatal
 from codezero.evaluate.rules.solution import requirements_of
 from codezero.evaluate.shown import show_code, show_task
@@ -113,16 +113,7 @@ def asked(
 
 def examined(sample: Sample, code: str) -> tuple[str, float] | None:
     """Letters for what its dry run comes to, and the mean of the rules; None where a fatal rule refuses it."""
-    asked = ReadRequest(
-        origin=sample.task.origin,
-        question=sample.task.question,
-        tests=sample.task.tests,
-        attempts=(Attempt(sample.text, code),),
-        dry_run=True,
-        fatal_rules=True,
-        show=False,
-    )
-    (found,) = read_attempts(asked).attempts
+    (found,) = read(sample.task, [Attempt(sample.text, code)])
     if breaks_fatal(found.rules):
         return None
     return "".join(LETTERS[case.outcome] for case in found.cases), round(fmean(found.rules.values()), 3)

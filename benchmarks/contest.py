@@ -36,14 +36,13 @@ from benchmarks.forms import function_of, in_check
 from benchmarks.harness import Arm, Result, Target
 from benchmarks.power import Power, of_mean, of_none
 from benchmarks.quality import auc, calibration_error, interval, judged_of
-from benchmarks.settled import LIMITS, MUTANTS, came_to, programs_of
+from benchmarks.settled import LIMITS, MUTANTS, came_to, programs_of, read
 from benchmarks.splits import Split, add_mbpp, references
 from benchmarks.tables import against, markdown, share
 from codezero.config.load import load_config
 from codezero.evaluate.build import judge_alone, make_evaluator, start_workers
 from codezero.evaluate.evaluator import FrozenEvaluator
-from codezero.evaluate.jobs import Attempt, ReadRequest
-from codezero.evaluate.read_attempts import read_attempts
+from codezero.evaluate.jobs import Attempt
 from codezero.evaluate.rules import RULES, breaks_fatal
 from codezero.runtime.console import Console
 from codezero.sandbox.run import run_many
@@ -136,17 +135,8 @@ def functions(known: Mapping[str, tuple[Task, str]], seed: int, name: str) -> li
 
 def settle(code: str, task: Task, style: str) -> tuple[str, str, float, str]:
     """How a program is settled, as above: letter, style, processor seconds, reason."""
-    asked = ReadRequest(
-        origin=task.origin,
-        question=task.question,
-        tests=task.tests,
-        attempts=(Attempt(fenced(code), code),),
-        dry_run=True,
-        fatal_rules=True,
-        show=False,
-    )
     began = time.process_time()
-    (found,) = read_attempts(asked).attempts
+    (found,) = read(task, [Attempt(fenced(code), code)])
     spent = round(time.process_time() - began, 3)
     if breaks_fatal(found.rules):
         broken = next(name for name, score in found.rules.items() if RULES[name].fatal and not score)

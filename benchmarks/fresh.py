@@ -29,14 +29,14 @@ from benchmarks.attacks.dressing import fenced
 from benchmarks.harness import Arm, Result, Target
 from benchmarks.mutants import mutants
 from benchmarks.power import of_none
+from benchmarks.settled import read
 from benchmarks.splits import Split, add_mbpp, references
 from benchmarks.tables import markdown, share
 from codezero.config import EvaluatorConfig
 from codezero.evaluate.dryrun import Budget, dry_run
 from codezero.evaluate.fresh.draw import draw
 from codezero.evaluate.fresh.forms import form_of
-from codezero.evaluate.jobs import P_FRESH_FAILED, P_FRESH_MOSTLY_FAILED, Attempt, AttemptRead, ReadRequest, p_by_fresh
-from codezero.evaluate.read_attempts import read_attempts
+from codezero.evaluate.jobs import P_FRESH_FAILED, P_FRESH_MOSTLY_FAILED, Attempt, AttemptRead, p_by_fresh
 from codezero.evaluate.rules.solution import requirements_of
 from codezero.tasks.testcases import TestSuite, parse_tests
 from codezero.types import CaseOutcome, Task
@@ -60,19 +60,9 @@ def read_programs(path: Path) -> dict[str, str]:
 
 def examined(task: Task, reference: str, programs: Sequence[str], seed: str) -> str:
     """A letter for each program of a group."""
-    asked = ReadRequest(
-        origin=task.origin,
-        question=task.question,
-        tests=task.tests,
-        attempts=tuple(Attempt(fenced(code), code) for code in programs),
-        dry_run=True,
-        fatal_rules=False,
-        show=False,
-        reference=reference,
-        num_fresh=EvaluatorConfig().fresh,
-        seed=seed.encode(),
-    )
-    return "".join(map(_letter, read_attempts(asked).attempts))
+    attempts = [Attempt(fenced(code), code) for code in programs]
+    drawn = {"reference": reference, "num_fresh": EvaluatorConfig().fresh, "seed": seed.encode()}
+    return "".join(map(_letter, read(task, attempts, fatal_rules=False, **drawn)))
 
 
 def _letter(found: AttemptRead) -> str:

@@ -20,6 +20,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from benchmarks import harness
 from benchmarks.attacks import ATTACKS
@@ -65,21 +66,25 @@ def settle_group(
 ) -> str:
     """The same of a group of different answers, a letter each."""
     codes = [solver.parse(one) for one in answers]
-    asked = ReadRequest(
+    attempts = [Attempt(text, code) for text, code in zip(answers, codes, strict=True) if code is not None]
+    drawn = {"reference": reference, "num_fresh": EvaluatorConfig().fresh, "seed": seed}
+    letters = map(_letter, read(task, attempts, more_tests=more_tests, **drawn))
+    return "".join("R" if code is None else next(letters) for code in codes)
+
+
+def read(task: Task, attempts: Sequence[Attempt], *, fatal_rules: bool = True, **more: Any) -> Sequence[AttemptRead]:
+    """Reads attempts as a group, by rules and a dry run, as a node's worker does; `more` are fields of the request."""
+    request = ReadRequest(
         origin=task.origin,
         question=task.question,
         tests=task.tests,
-        attempts=tuple(Attempt(text, code) for text, code in zip(answers, codes, strict=True) if code is not None),
+        attempts=tuple(attempts),
         dry_run=True,
-        fatal_rules=True,
+        fatal_rules=fatal_rules,
         show=False,
-        more_tests=more_tests,
-        reference=reference,
-        num_fresh=EvaluatorConfig().fresh,
-        seed=seed,
+        **more,
     )
-    letters = map(_letter, read_attempts(asked).attempts)
-    return "".join("R" if code is None else next(letters) for code in codes)
+    return read_attempts(request).attempts
 
 
 def _letter(found: AttemptRead) -> str:
