@@ -28,7 +28,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -346,14 +346,9 @@ def main() -> None:
         if name == "rounds":
             harness.run(arm(name), partial(rounds, options), options)
             continue
-        maker: list[Any] = []  # made with the first piece: an arm that is done loads nothing
-
-        def do(piece: str, name: str = name, maker: list[Any] = maker) -> Any:
-            if not maker:
-                maker.append(Speed(options) if name in ("speed", "avx2") else Agreement(options, name))
-            return maker[0].piece(piece)
-
-        harness.run(arm(name), do, options)
+        kind = partial(Speed, options) if name in ("speed", "avx2") else partial(Agreement, options, name)
+        make = cache(kind)  # with the first piece: an arm that is done loads nothing
+        harness.run(arm(name), lambda piece, make=make: make().piece(piece), options)
 
 
 if __name__ == "__main__":

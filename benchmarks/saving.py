@@ -15,6 +15,7 @@ import shutil
 import time
 import zlib
 from collections.abc import Callable, Mapping
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -118,14 +119,8 @@ def table(results: Mapping[str, harness.Result]) -> str:
 def main() -> None:
     options = harness.parser("saving", __doc__).parse_args()
     devices.set_threads(0)
-    made: list[Round] = []
-
-    def do(piece: str) -> harness.Counts:
-        if not made:
-            made.append(Round(options.state / "saving" / "checkpoints"))
-        return made[0].measure()
-
-    for piece, counts in harness.run(arm(), do, options).counts.items():
+    make = cache(partial(Round, options.state / "saving" / "checkpoints"))  # an arm that is done loads nothing
+    for piece, counts in harness.run(arm(), lambda _: make().measure(), options).counts.items():
         print(f"{piece}: {counts}")
 
 
