@@ -1,13 +1,11 @@
 """How right the evaluator is on contest programs: ours, right and subtly wrong, and functions under `check(candidate)`.
 
-    python -m benchmarks.contest              # what the rules and the dry run settle
-    python -m benchmarks.contest --judge      # and what its model makes of all of them; needs weights
+    python -m benchmarks.contest
 
 `programs`: every problem of `benchmarks.contests`, its core and each wrong change of it, dressed in several styles of
 reading, printing and structure. A right program passes all inputs, a wrong one the example of the statement alone;
-both are executed, and data that is otherwise ends the benchmark. `functions`: MBPP's own solutions and
-mutants of them, under tests in HumanEval's form. `judge`: of the problems whose tests are short, the probability of
-each program as shipped, and with rules and dry run off, which leaves all of them to the model.
+both are executed, and data that is otherwise ends the benchmark. `functions`: MBPP's own solutions and mutants of them,
+under tests in HumanEval's form.
 
 Counts are a list for each program: P or F, what it comes to when executed; how it is settled, P or F by the dry run, R
 (wrong) by a rule, ? left to the judge; its style; processor seconds; of ? and R the reason.
@@ -15,7 +13,6 @@ Counts are a list for each program: P or F, what it comes to when executed; how 
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import subprocess
 import sys
@@ -28,23 +25,16 @@ from tempfile import TemporaryFile
 
 from benchmarks import harness
 from benchmarks.attacks.dressing import fenced
-from benchmarks.calibrate import SD
 from benchmarks.contests import PROBLEMS, Problem
 from benchmarks.contests.styles import STYLES, Style, dress
-from benchmarks.evaluator import Sample, variants, verdicts_of
 from benchmarks.forms import function_of, in_check
 from benchmarks.harness import Arm, Result, Target
-from benchmarks.power import Power, of_mean, of_none
-from benchmarks.quality import auc, calibration_error, interval, judged_of
+from benchmarks.power import Power, of_none
 from benchmarks.settled import LIMITS, MUTANTS, came_to, programs_of, read
 from benchmarks.splits import Split, add_mbpp, references
-from benchmarks.tables import against, markdown, share
-from codezero.config.load import load_config
-from codezero.evaluate.build import judge_alone, make_evaluator, start_workers
-from codezero.evaluate.evaluator import FrozenEvaluator
+from benchmarks.tables import markdown, share
 from codezero.evaluate.jobs import Attempt
 from codezero.evaluate.rules import RULES, breaks_fatal
-from codezero.runtime.console import Console
 from codezero.sandbox.run import run_many
 from codezero.tasks.code_contests import HOW_TO_ANSWER
 from codezero.tasks.testcases import parse_tests
@@ -53,16 +43,11 @@ from codezero.types import CaseOutcome, Task, TaskOrigin
 RIGHT_STYLES = 3
 """The number of styles that each core is dressed in; each wrong change is in one."""
 FUNCTIONS = 40
-JUDGED_BYTES = 1 << 10
-"""The most bytes of tests where the judge is asked: its prompt has them all, of half of the problems 4,000 tokens."""
 CASE_S = 20.0
 """Wall seconds for one input; a program that takes longer fails it."""
 DECIDED = Target(figure="decided without the judge", at_least=0.93)
 WRONG = Target(figure="verdicts of the dry run that are wrong", at_most=0.0)
 REFUSED = Target(figure="right programs that a rule refuses", at_most=0.01)
-AUC = Target(figure="AUC of all", at_least=0.97)
-FORCED_AUC = Target(figure="AUC of the judge alone", at_least=0.7)
-FORCED_ECE = Target(figure="ECE of the judge alone", at_most=0.15)
 
 
 def problem_of(name: str) -> tuple[int, Problem]:
@@ -145,18 +130,6 @@ def settle(code: str, task: Task, style: str) -> tuple[str, str, float, str]:
     return {True: "P", False: "F", None: "?"}[found.settled(fatal_rules=True)], style, spent, reason
 
 
-def judged(evaluators: Sequence[FrozenEvaluator], name: str) -> list[list[object]]:
-    """Returns P or F and the probability by every evaluator of each program of a problem."""
-    number, problem = problem_of(name)
-    task, made = task_of(problem), dressed(number, problem)
-    samples = [Sample(name, task, fenced(code), right) for right, _, code in made]
-    verdicts = zip(*(verdicts_of(one, samples)[0] for one in evaluators), strict=True)
-    return [
-        ["P" if sample.right else "F", *(one.p_correct for one in found)]
-        for sample, found in zip(samples, verdicts, strict=True)
-    ]
-
-
 def table(results: Mapping[str, Result]) -> str:
     """What is settled of each kind of program, and how rightly."""
     rows = []
@@ -194,43 +167,19 @@ def stopped(result: Result) -> str:
     return "\n".join([*lines, *(f"{one[4]:.2f} s: {one[0]}, {one[3]}" for one in slowest)])
 
 
-def judge_table(results: Mapping[str, Result]) -> str:
-    """How programs are ranked: as shipped, and by the judge alone."""
-    result = results["judge"]
-    of_all, forced, error = result.targets
-    every = [(name, *one) for name, found in result.counts.items() for one in found]
-    rows = []
-    for place, how, wanted in ((2, "as shipped", of_all), (3, "judge alone", forced)):
-        told = [one for one in every if one[place] is not None]
-        found = judged_of([one[place] for one in told], [one[1] == "P" for one in told], [one[0] for one in told])
-        (low, high), ece = interval(found, auc), calibration_error(found)
-        ranked = f"{auc(found):.3f} [{low:.2f}, {high:.2f}], {against(wanted, auc(found), '{:.2f}')}"
-        calibrated = f"{ece:.3f}, {against(error, ece, '{:.2f}')}" if wanted is forced else f"{ece:.3f}"
-        rows.append([how, f"{len(every)}", f"{len(every) - len(told)}", ranked, calibrated])
-    return markdown(["", "programs", "left out, as nobody can tell", "AUC", "ECE"], rows)
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = harness.parser("contest", __doc__)
     add_mbpp(parser)
-    parser.add_argument("--judge", action="store_true", help="the arm of that name too")
-    parser.add_argument("--only", metavar="NAME", help="print what this problem comes to, and nothing else")
-    parser.add_argument("settings", nargs="*", metavar="key=value", help="settings of the evaluator, for the judge")
-    options = parser.parse_intermixed_args(arguments)
-    if options.only:
-        print(*programs(options.only), sep="\n")
-        return
-    data = digest(PROBLEMS, STYLES)
+    options = parser.parse_args(arguments)
     names = [one.name for one in PROBLEMS]
-    targets = [DECIDED, WRONG, REFUSED]
     arm = Arm(
         benchmark="contest",
         name="programs",
-        settings={"data": data, "case_s": CASE_S},
+        settings={"data": digest(PROBLEMS, STYLES), "case_s": CASE_S},
         seed=0,
         pieces=names,
         power=power_of(len(names)),
-        targets=targets,
+        targets=[DECIDED, WRONG, REFUSED],
     )
     print(stopped(harness.run(arm, programs, options)))
     known = {name: one for name, one in references(Split.report, options.mbpp).items() if function_of(one[0].tests)}
@@ -239,27 +188,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     of_mbpp = {"mbpp": mbpp, "mutants": MUTANTS}
     arm = replace(arm, name="functions", settings=of_mbpp, pieces=list(known), power=power_of(len(known)))
     print(stopped(harness.run(arm, partial(functions, known, arm.seed), options)))
-    if options.judge:
-        short = [one.name for one in PROBLEMS if len(task_of(one).tests) <= JUDGED_BYTES]
-        power = [of_mean(AUC.figure, len(short), SD)]
-        arm = replace(arm, name="judge", pieces=short, power=power, targets=[AUC, FORCED_AUC, FORCED_ECE])
-        run_judge(arm, data, options)
-    results = harness.results("contest", options.results)
-    print(table(results), *([judge_table(results)] if "judge" in results else []), sep="\n\n")
+    print(table(harness.results("contest", options.results)))
 
 
 def power_of(problems: int) -> list[Power]:
     return [of_none(one.figure, problems) for one in (WRONG, REFUSED)]
-
-
-def run_judge(arm: Arm, data: str, options: argparse.Namespace) -> None:
-    config = load_config(options.settings)
-    arm = replace(arm, settings={"data": data, "settings": sorted(options.settings)})
-    forced = variants(config)["judge alone"]
-    backend = judge_alone(forced, Console())
-    with start_workers(config) as workers:
-        evaluators = [make_evaluator(one, backend, lambda *_: None, workers) for one in (config, forced)]
-        harness.run(arm, partial(judged, evaluators), options)
 
 
 def digest(*data: object) -> str:
