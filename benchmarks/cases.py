@@ -1,18 +1,17 @@
 """Does a test writer learn, and does it help a solver? Trains them by `codezero verify`.
 
-    python -m benchmarks.cases pair                           # two hours on two cores; may be stopped and goes on
-    python -m benchmarks.cases pair --seed 1                  # another run
-    python -m benchmarks.cases writer                         # of solutions by a solver that does not learn
+    python -m benchmarks.cases                                # two hours on two cores; may be stopped and goes on
+    python -m benchmarks.cases --seed 1                       # another run
 
 The writer is measured by what it wrote first against what it wrote last. Its problems are MBPP's 601 to 974, of which
 none comes twice before all have come, so every answer is judged on a problem that the writer has not learnt from. The
-solver of a pair is measured on problems 11 to 260 by execution, like the runs of `benchmarks.learning`: before, and
+solver beside it is measured on problems 11 to 260 by execution, like the runs of `benchmarks.learning`: before, and
 against one alone that sampled fewer tokens, and one that sampled more. Its learner's settings are theirs, but for
 tasks, which are drawn equally often.
 
 A piece is `BLOCK` batches, each [answers judged, valid ones, those whose diagnosis is right, mean reward, mean reward
-of cases that everybody passes, seconds], and of a pair also [attempts, right ones, second attempts, right ones, tokens
-of all attempts]; or an evaluation of the solver.
+of cases that everybody passes, seconds, attempts, right ones, second attempts, right ones, tokens of all attempts]; or
+an evaluation of the solver.
 """
 
 from __future__ import annotations
@@ -41,23 +40,17 @@ BENCHMARK = "cases"
 BLOCK, BATCHES = 4, 16
 START = 0.05
 """The share of valid answers before, for the power."""
-WRITER: Mapping[str, Any] = {
-    "model.name": learning.MODEL,
-    "verifier.batch_size": 4,
-    "verifier.num_candidates": 4,
-    "verifier.num_generations": 8,
-    "verifier.learning_rate": 1e-4,
-    "rollout.max_new_tokens": 160,
-    "probe.share": 0,
-}
 OF_SOLVERS = ("rollout.engine", "rollout.max_new_tokens", "train.")
 PAIR: Mapping[str, Any] = {
-    **WRITER,
     **{key: value for key, value in learning.LEARNING.items() if key.startswith(OF_SOLVERS)},
+    "model.name": learning.MODEL,
+    "verifier.batch_size": 4,
     "verifier.num_candidates": learning.LEARNING["rollout.num_generations"],
+    "verifier.num_generations": 8,
+    "verifier.learning_rate": 1e-4,
     "verifier.train_solver": True,
+    "probe.share": 0,
 }
-ARMS = {"writer": WRITER, "pair": PAIR}
 EVALUATIONS = (GREEDY_PIECE, SAMPLED_PIECE)
 ALONE = ("alone", "double")
 """The runs of `benchmarks.learning` that a pair is compared with."""
@@ -99,16 +92,15 @@ def _counts(one: CasesReport) -> Counts:
     judged = one.num_answers - one.num_masked
     valid, right = (round((part or 0.0) * judged) for part in (one.valid, one.right))
     rewards = (round(part or 0.0, 4) for part in (one.reward_mean, one.reward_approving))
-    counts: Counts = [judged, valid, right, *rewards, round(sum(one.seconds.values()), 1)]
-    if (solver := one.solver) is not None:
-        shares = ((solver.num_attempts, solver.right), (solver.num_second, solver.second_right))
-        counts += [figure for count, part in shares for figure in (count, round((part or 0.0) * count))]
-        counts.append(solver.num_tokens)
-    return counts
+    solver = one.solver
+    assert solver is not None  # by verifier.train_solver
+    shares = ((solver.num_attempts, solver.right), (solver.num_second, solver.second_right))
+    attempts = [figure for count, part in shares for figure in (count, round((part or 0.0) * count))]
+    return [judged, valid, right, *rewards, round(sum(one.seconds.values()), 1), *attempts, solver.num_tokens]
 
 
 def table(results: Mapping[str, Result]) -> str:
-    """Returns what the batches of each arm came to by quarters, and what the solver of a pair has learnt."""
+    """Returns what the batches of each run came to by quarters, and what its solver has learnt."""
     rows = []
     for name, result in results.items():
         batches = _batches(result)
@@ -156,28 +148,25 @@ def _batches(result: Result) -> list[Counts]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = harness.parser(BENCHMARK, __doc__)
-    parser.add_argument("arm", choices=ARMS)
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="another seed is another run (default 0)")
     add_mbpp(parser)
     parser.set_defaults(quick=False)
     options = parser.parse_args(arguments)
-    settings, num_problems = ARMS[options.arm], BATCHES * WRITER["verifier.batch_size"]
-    pieces = [f"rounds {first + 1}-{first + BLOCK}" for first in range(0, BATCHES, BLOCK)]
-    if options.arm == "pair":
-        pieces += EVALUATIONS
+    blocks = [f"rounds {first + 1}-{first + BLOCK}" for first in range(0, BATCHES, BLOCK)]
+    num_problems = BATCHES * PAIR["verifier.batch_size"]
     arm = Arm(
         benchmark=BENCHMARK,
-        name=options.arm + f"-seed{options.seed}" * (options.seed > 0),
-        settings={"mbpp": harness.digest_of(options.mbpp), **settings},
+        name="pair" + f"-seed{options.seed}" * (options.seed > 0),
+        settings={"mbpp": harness.digest_of(options.mbpp), **PAIR},
         seed=options.seed,
-        pieces=pieces,
+        pieces=[*blocks, *EVALUATIONS],
         power=[  # answers about one problem are not independent
             of_shares("answers whose cases are all valid", num_problems // PARTS, START, "problems"),
             of_mean(SAMPLED, len(Split.report.ids), learning.SPREAD),
         ],
         targets=[VALID],
     )
-    words = [f"{key}={value}" for key, value in settings.items()]
+    words = [f"{key}={value}" for key, value in PAIR.items()]
     words += [f"seed={options.seed}", "tasks=mbpp", f"tasks.mbpp.path={options.mbpp.absolute()}", "tracking.view=off"]
     folder = (options.state / BENCHMARK / arm.name).absolute()
     folder.mkdir(parents=True, exist_ok=True)
