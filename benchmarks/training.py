@@ -39,6 +39,8 @@ class Node:
         """With several nodes the folder is the first one's, in that of their swarm."""
         self._settings, self._folder, self._last_round, self._num_nodes = settings, folder, last_round, num_nodes
         self._process: subprocess.Popen[bytes] | None = None
+        self._lost: list[str] = []
+        """Lines of rounds after the newest checkpoint, which the node plays again."""
 
     def __enter__(self) -> Node:
         return self
@@ -85,13 +87,16 @@ class Node:
             settings["swarm.identity_path"] = folder / "swarm.pem"
         command = [sys.executable, "-m", "codezero", *words, "--stop-with-parent", *map("=".join, _texts(settings))]
         folder.mkdir(parents=True, exist_ok=True)
+        self._lost = self._lines()[saved(folder) :]
         # In a session of its own, since a second signal, such as the terminal's own, would end it without a checkpoint.
         self._process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, start_new_session=True)
 
     def _reports(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self._lines() if line not in self._lost]
+
+    def _lines(self) -> list[str]:
         path = self._folder / "logs" / "rounds.jsonl"
-        lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
-        return [json.loads(line) for line in lines]
+        return path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
 
 
 def _texts(settings: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -275,6 +275,22 @@ def test_own_attempts_are_executed_once_and_compared_with_what_was_predicted(tmp
     assert training.attempts(tmp_path, [(1, 2), (3, 4)]) == {"3-4": [4, 1, 1.75, 2, 1, 1]}
 
 
+def test_rounds_that_a_kill_has_cost_count_as_they_are_played_again(tmp_path, monkeypatch):
+    def write_reports(*rewards):
+        reports = [{**dict.fromkeys(training.KEPT), "reward_mean": reward, "seconds": {}} for reward in rewards]
+        harness.write(tmp_path / "logs" / "rounds.jsonl", "".join(json.dumps(one) + "\n" for one in reports))
+
+    class Again:
+        def poll(self):
+            write_reports(0.1, 0.7, 0.8)
+
+    write_reports(0.1, 0.2, 0.3)
+    (tmp_path / "state" / "checkpoints" / "round-00000001").mkdir(parents=True)
+    monkeypatch.setattr(training, "subprocess", SimpleNamespace(Popen=lambda *_, **__: Again(), PIPE=None))
+    monkeypatch.setattr(training, "LOOK_S", 0)
+    assert training.Node({}, tmp_path, 3).block("rounds 1-3")["reward_mean"] == [0.1, 0.7, 0.8]
+
+
 def test_of_probes_a_line_that_a_kill_has_torn_is_left_out(tmp_path):
     reports = [probe(number, {"a": 2, "b": number}) for number in (0, 1)]
     write(tmp_path / "logs", reports)
