@@ -7,6 +7,7 @@ sums, fractions and other bases. A tenth of all questions, by their hash, is hel
 from __future__ import annotations
 
 import hashlib
+import io
 import random
 import re
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ import torch
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
+from benchmarks import harness
 from codezero.llm.draw import SamplingParams
 from codezero.llm.load import LoadedModel
 from codezero.llm.sample import SampleRequest, sample_groups
@@ -124,13 +126,19 @@ def beginner(seed: int, share: float) -> LoadedModel:
 
 def kept_beginner(seed: int, share: float, folder: Path) -> LoadedModel:
     """The same from the folder, where it is put when it is first made."""
-    made, path = blank(seed), folder / f"beginner-{seed}-{share}.pt"
+    path = folder / f"beginner-{seed}-{share}.pt"
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        made = beginner(seed, share)
-        torch.save(made.model.state_dict(), path)
+        keep(beginner(seed, share), path)
+    made = blank(seed)
     made.model.load_state_dict(torch.load(path, weights_only=True))
     return made
+
+
+def keep(made: LoadedModel, path: Path) -> None:
+    """Writes a model's weights in one step, so that a kill leaves no part of them."""
+    weights = io.BytesIO()
+    torch.save(made.model.state_dict(), weights)
+    harness.write(path, weights.getvalue())
 
 
 def supervise(made: LoadedModel, optimizer: torch.optim.Optimizer, pairs: Sequence[tuple[str, str]]) -> None:

@@ -210,10 +210,10 @@ def described(sittings: Sequence[Sitting]) -> str:
     )
 
 
-def write(path: Path, text: str) -> None:
-    """Puts the text there in one step, with the folders it needs."""
+def write(path: Path, content: str | bytes) -> None:
+    """Writes a file in one step, with the folders it needs."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, text)
+    replace_file(path, content)
 
 
 def require(path: Path) -> None:

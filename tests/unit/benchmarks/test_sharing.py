@@ -1,8 +1,11 @@
 """The small swarm of benchmarks.sharing."""
 
+import io
 import random
+from contextlib import nullcontext
 
 import pytest
+import torch
 
 from benchmarks import arithmetic, harness, sharing, small_swarm
 from benchmarks.small_swarm import Node, Setup, over_the_wire, score
@@ -75,6 +78,18 @@ def test_arms_are_refused_before_the_first_is_played(tmp_path, capsys):
     with pytest.raises(SystemExit):
         sharing.main(["8/0", "4/4-lairs-1", "--results", str(tmp_path), "--state", str(tmp_path)])
     assert "4/4-lairs-1 is no arm" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_kill_leaves_no_part_of_a_model(tmp_path, monkeypatch):
+    def torn(weights, file):
+        with nullcontext(file) if isinstance(file, io.BytesIO) else file.open("wb") as out:
+            out.write(b"torn")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(torch, "save", torn)
+    with pytest.raises(KeyboardInterrupt):
+        arithmetic.kept_beginner(0, 0.0, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
