@@ -237,6 +237,10 @@ def _scored(one: Attempts) -> ScoredGroup:
 def table(results: Mapping[str, Result]) -> str:
     """Returns each arm's late held-out scores, and the solver's difference to the one alone after equal rounds and
     after equal numbers of its own tokens."""
+
+    def late(run: Counts, tokens: float, column: int = 2) -> float:
+        return late_score(run, tokens, score=column, used=1)
+
     runs = {name: list(result.counts.values()) for name, result in results.items()}
     rows = [["before", "", *(percent(fmean(run[0][column] for run in runs["pair"])) for column in (2, 3)), "", ""]]
     alone = results["alone"].counts
@@ -247,19 +251,13 @@ def table(results: Mapping[str, Result]) -> str:
             [
                 name,
                 f"{fmean(run[-1][1] for run in runs[name]) / 1000:.0f}",
-                *(percent(fmean(late(run, column, run[-1][1]) for run in runs[name])) for column in (2, 3)),
-                told([late(run, 2, run[-1][1]) - late(other, 2, other[-1][1]) for run, other in pairs]),
-                told([late(run, 2, fewest) - late(other, 2, fewest) for run, other, fewest in equal]),
+                *(percent(fmean(late(run, run[-1][1], column) for run in runs[name])) for column in (2, 3)),
+                told([late(run, run[-1][1]) - late(other, other[-1][1]) for run, other in pairs]),
+                told([late(run, fewest) - late(other, fewest) for run, other, fewest in equal]),
             ]
         )
     header = ["arm", "solver's tokens, thousands", "problems solved", "answers whose cases are valid"]
     return markdown([*header, "solved to alone, equal rounds", "solved to alone, equal tokens"], rows)
-
-
-def late(run: Counts, column: int, tokens: float) -> float:
-    """Returns the mean score of the looks in the last quarter of the solver's first `tokens` tokens, or of the last
-    look before it."""
-    return late_score([(look[0], look[column], look[1], 0) for look in run], tokens)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

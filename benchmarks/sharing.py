@@ -104,12 +104,13 @@ def table(results: Mapping[str, Result]) -> str:
     return markdown([*header, "to alone, equal own tokens"], rows)
 
 
-def late_score(run: Counts, tokens: float) -> float:
-    """Returns the mean held-out score of a run's looks in the last quarter of its first `tokens` own tokens: of several
-    looks, since one of 256 answers a node is off by a point."""
-    looks = [(score, used) for _, score, used, _ in run if used <= tokens]
-    late = [score for score, used in looks if used >= 0.75 * tokens]
-    return fmean(late or [looks[-1][0]])
+def late_score(run: Counts, tokens: float, score: int = 1, used: int = 2) -> float:
+    """Returns the mean held-out score of a run's looks in the last quarter of its first `tokens` own tokens, or of the
+    last look before it: of several looks, since one of 256 answers a node is off by a point. `score` and `used`, the
+    tokens until then, are columns of a look."""
+    looks = [look for look in run if look[used] <= tokens]
+    late = [look for look in looks if look[used] >= 0.75 * tokens]
+    return fmean(look[score] for look in late or looks[-1:])
 
 
 def told(differences: Sequence[float]) -> str:

@@ -36,13 +36,6 @@ def test_a_program_is_read_and_compared_on_all_inputs():
     assert not asked & {formulas.problem(rng).question for _ in range(2000)}
 
 
-def test_a_late_score_is_of_the_last_quarter_of_equal_tokens():
-    run = [[0, 0, 0.5], [16, 100, 0.6], [32, 200, 0.7], [48, 300, 0.9], [64, 400, 1.0]]
-    assert pair.late(run, 2, 400) == pytest.approx(0.95)
-    assert pair.late(run, 2, 220) == pytest.approx(0.7)
-    assert pair.late(run, 2, 90) == pytest.approx(0.5)
-
-
 def test_arms_are_paired_by_seed():
     runs = {"0": [[0, 0, 0.5, 0.1], [16, 100, 0.6, 0.1]], "1": [[0, 0, 0.5, 0.1], [16, 100, 0.8, 0.1]]}
     more = {"1": [[0, 0, 0.5, 0.1], [16, 100, 0.9, 0.1]]}
