@@ -23,10 +23,10 @@ import torch
 from transformers import DynamicCache
 
 from benchmarks import harness
-from benchmarks.harness import Arm, Result
+from benchmarks.harness import MODEL, Arm, Result
 from benchmarks.measure import measure
 from benchmarks.power import of_mean
-from benchmarks.rollout import NAME, folder_of, policy, prompts
+from benchmarks.rollout import folder_of, policy, prompts
 from benchmarks.tables import markdown
 from codezero.llm import decoding, sample
 from codezero.llm import device as devices
@@ -92,7 +92,7 @@ def main() -> None:
     arm = Arm(
         benchmark="decoding",
         name="copies",
-        settings={"model": NAME, "attempts": G, "tokens": TOKENS, "threads": torch.get_num_threads()},
+        settings={"model": MODEL, "attempts": G, "tokens": TOKENS, "threads": torch.get_num_threads()},
         seed=0,
         pieces=list(BATCHES),
         power=[of_mean("times faster", len(BATCHES), 0.2)],

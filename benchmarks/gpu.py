@@ -31,7 +31,7 @@ from typing import Any
 import torch
 
 from benchmarks import harness
-from benchmarks.harness import ROOT, Arm, Counts, Result, Target
+from benchmarks.harness import CACHE, ROOT, Arm, Counts, Result, Target
 from benchmarks.power import of_none
 from benchmarks.tables import against, markdown
 from codezero.config.load import load_config
@@ -273,7 +273,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("pieces", nargs="*", metavar="PIECE", help=f"of {', '.join(PIECES + TINY)}")
     parser.add_argument("--tiny", action="store_true", help="with a tiny model, also on a CPU, to see that all works")
     parser.add_argument("--device", default="auto", help="as model.device (default auto)")
-    parser.add_argument("--cache", default="~/.cache/codezero", metavar="DIR", help="where models were prepared")
+    parser.add_argument("--cache", default=CACHE, metavar="DIR", help="where models were prepared")
     parser.add_argument("--alone", action="store_true", help="only print the result of one piece, as JSON")
     options = parser.parse_args(arguments)
     options.state = options.state.absolute()

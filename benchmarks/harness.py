@@ -37,6 +37,8 @@ ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 STATE = ROOT / "benchmarks" / "state"
 """What a stopped run goes on from, evaluations included; git ignores it."""
+MODEL, CACHE = "Qwen2.5-Coder-0.5B-Instruct", "~/.cache/codezero"
+"""The model of benchmarks that need a real one, and the folder in which models are prepared."""
 
 Counts = Any
 """Raw counts of a piece: numbers, texts, lists and mappings of them."""

@@ -32,7 +32,7 @@ import psutil
 import torch
 
 from benchmarks import harness
-from benchmarks.harness import ROOT, Arm, Result, Target
+from benchmarks.harness import MODEL, ROOT, Arm, Result, Target
 from benchmarks.measure import free_memory, measure
 from benchmarks.power import of_none
 from benchmarks.tables import against, markdown
@@ -61,12 +61,11 @@ from codezero.types import (
 )
 
 STEPS = 4
-NAME = "Qwen2.5-Coder-0.5B-Instruct"
 NEAR = Target(figure="|plan / measured peak - 1|", at_most=0.1)
 FULL = Target(figure="peak of full, 2 x 4 x 256", at_most=7.0)
 LORA = Target(figure="peak of LoRA with llama_cpp, 2 x 4 x 256", at_most=4.0)
 SHARED = (
-    *("preset=local", "model.device=cpu", f"model.name={NAME}", f"evaluator.model={NAME}", "evaluator.workers=1"),
+    *("preset=local", "model.device=cpu", f"model.name={MODEL}", f"evaluator.model={MODEL}", "evaluator.workers=1"),
     *("train.memory_limit_gib=64", "swarm.num_local=2", "rollout.num_generations=4", "evaluator.backend=execution"),
 )
 JUDGED, OUTSIDE = "evaluator.backend=transformers", "evaluator.backend=llama_cpp"
@@ -155,7 +154,7 @@ def planned(settings: Sequence[str]) -> MemoryEstimate:
     config, prompt = read(settings)
     judge = {
         Backend.transformers: 4 * QWEN_0_5B.num_parameters,
-        Backend.llama_cpp: LLAMA_CPP_BYTES + find(NAME).size_bytes,
+        Backend.llama_cpp: LLAMA_CPP_BYTES + find(MODEL).size_bytes,
     }
     backend = config.evaluator.backend
     load = build.workload(config, "cpu", torch.float32, judge.get(backend, 0), backend is Backend.transformers)
@@ -232,7 +231,7 @@ class Node:
         ]
         task = Task(origin=TaskOrigin.BUILTIN, question="", tests="")
         rewards = [Reward(total=float(i), parts={}) for i in range(len(lengths))]
-        return ScoredGroup.of_tokens(task, sampled, rewards, model_id=NAME, policy_version=1)
+        return ScoredGroup.of_tokens(task, sampled, rewards, model_id=MODEL, policy_version=1)
 
     def close(self) -> None:
         self._saver.close()

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from benchmarks.harness import command_line
+from benchmarks.harness import MODEL, command_line
 from benchmarks.measure import machine
 from codezero.config import ProposerConfig, Reference
 from codezero.config.load import load_config
@@ -180,7 +180,7 @@ def num_solved(model: policy.LoadedModel, tasks: Sequence[Task], attempts: int, 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = command_line("proposer", __doc__)
-    parser.add_argument("--model", default="Qwen2.5-Coder-0.5B-Instruct", help="writes problems, and solves them")
+    parser.add_argument("--model", default=MODEL, help="writes problems, and solves them")
     parser.add_argument("--levels", default="12345", help="such as 135")
     parser.add_argument("--answers", type=int, default=40, metavar="N", help="problems a level and variant")
     parser.add_argument("--solve", type=int, default=0, metavar="M", help="attempts at each published problem")

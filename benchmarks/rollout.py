@@ -35,7 +35,7 @@ from typing import Any
 import torch
 
 from benchmarks import harness
-from benchmarks.harness import ROOT, Arm, Result, Target
+from benchmarks.harness import CACHE, MODEL, ROOT, Arm, Result, Target
 from benchmarks.measure import measure
 from benchmarks.power import of_none
 from benchmarks.tables import against, markdown
@@ -53,7 +53,6 @@ from codezero.train.batch import TrainSequence
 from codezero.train.method import apply_lora
 from codezero.train.passes import PolicyPasses
 
-NAME, HOME = "Qwen2.5-Coder-0.5B-Instruct", "~/.cache/codezero"
 G, TOKENS, GROUPS = 4, 48, 8
 BATCHES = (8, 16)
 ANSWER_TOKENS = 64
@@ -73,12 +72,12 @@ HOURLY = Target(figure="rollouts an hour, of 150 tokens", at_least=800.0)
 
 def folder_of(kind: str, options: Any) -> Path:
     """The policy's weights: as prepared, or moved at random."""
-    prepared = store.prepare(NAME, HOME)
+    prepared = store.prepare(MODEL, CACHE)
     if kind != "moved":
         return prepared
     folder: Path = options.state / "rollout" / "moved"
     if not (folder / "tokenizer.json").exists():
-        loaded = load_model(NAME, prepared, torch.device("cpu"), torch.float32)
+        loaded = load_model(MODEL, prepared, torch.device("cpu"), torch.float32)
         random = torch.Generator().manual_seed(1)
         with torch.no_grad():
             for weight in loaded.model.parameters():
@@ -91,14 +90,14 @@ def folder_of(kind: str, options: Any) -> Path:
 
 def policy(folder: Path, moved: bool) -> LoadedModel:
     """In float32 with an adapter, as it starts or moved."""
-    loaded = load_model(NAME, folder, torch.device("cpu"), torch.float32)
+    loaded = load_model(MODEL, folder, torch.device("cpu"), torch.float32)
     adapted = apply_lora(loaded.model, TrainConfig(), 0)
     random = torch.Generator().manual_seed(2)
     for name, weight in adapted.named_parameters():
         if moved and "lora_B" in name:
             weight.data = MOVED / 4 * torch.randn(weight.shape, generator=random)
     return LoadedModel(
-        name=NAME,
+        name=MODEL,
         model=adapted,
         tokenizer=loaded.tokenizer,
         end_ids=loaded.end_ids,
@@ -160,7 +159,7 @@ class Agreement:
         self.loaded = policy(folder, kind == "moved")
         self.engine = LlamaCppEngine(folder, options.state / "rollout" / f"q8-{kind}", cache_bytes=1 << 30)
         if kind == "pinned":
-            self.engine.base = store.weight_file(NAME, HOME)
+            self.engine.base = store.weight_file(MODEL, CACHE)
         self.prompts = prompts(self.loaded)
 
     def piece(self, name: str) -> dict[str, float]:
@@ -229,7 +228,7 @@ def rounds(options: Any, name: str) -> list[dict[str, Any]]:
     folder.mkdir(parents=True)
     file = folder / "server.yaml"
     serve = (sys.executable, "-m", "codezero", "rollout", "serve", "--port", "0", "--file", str(file))
-    settings = (f"model.name={NAME}", "model.device=cpu", "model.threads=1")
+    settings = (f"model.name={MODEL}", "model.device=cpu", "model.threads=1")
     with subprocess.Popen([*serve, *settings], cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         try:
@@ -251,7 +250,7 @@ def played(folder: Path, *settings: str) -> list[dict[str, Any]]:
             f"state_dir={folder}/state",
             f"tracking.log_dir={folder}/logs",
         ),
-        *("model.device=cpu", "evaluator.model=" + NAME, "model.name=" + NAME, "train.lora_learning_rate=1e-4"),
+        *("model.device=cpu", "evaluator.model=" + MODEL, "model.name=" + MODEL, "train.lora_learning_rate=1e-4"),
     )
     subprocess.run(command, cwd=ROOT, check=True)
     kept = ("round", "num_tokens", "tokens_per_s", "seconds", "sampler_gap", "sample_size", "peak_rss_bytes")
@@ -260,7 +259,7 @@ def played(folder: Path, *settings: str) -> list[dict[str, Any]]:
 
 
 def arm(name: str) -> Arm:
-    settings = {"model": NAME, "attempts": G, "threads": torch.get_num_threads()}
+    settings = {"model": MODEL, "attempts": G, "threads": torch.get_num_threads()}
     if name in ("speed", "avx2"):
         pieces, targets, units = [str(b) for b in BATCHES if name == "speed" or b == 16], (FASTER, NEAR), "batch sizes"
         settings["tokens"] = TOKENS

@@ -35,7 +35,7 @@ from typing import Any
 import torch
 
 from benchmarks import harness, reference
-from benchmarks.harness import ROOT, Arm, Result, Target
+from benchmarks.harness import CACHE, MODEL, ROOT, Arm, Result, Target
 from benchmarks.measure import free_memory, measure
 from benchmarks.power import of_mean
 from benchmarks.sides import PLAIN, Own, Reference, Work
@@ -44,7 +44,6 @@ from codezero.llm import device as devices
 from codezero.llm import store
 from codezero.tasks.problems import load_problems
 
-MODEL, HOME = "Qwen2.5-Coder-0.5B-Instruct", "~/.cache/codezero"
 TOKENS, WARM_UP_TOKENS = 64, 8
 LEARN_GENERATIONS, LEARN_TOKENS, PAIRS = 4, 64, 3
 FASTER = Target(figure="learn, times faster", at_least=1.5)
@@ -199,7 +198,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error(f"{compared[0]} compares two checkouts: name the other one with --before FOLDER")
     warnings.filterwarnings("ignore", message=".*gradient_checkpointing_enable")  # the reference's name for it
     devices.set_threads(int(os.environ.get("OMP_NUM_THREADS", "0")))
-    folder = store.prepare(options.model, HOME)
+    folder = store.prepare(options.model, CACHE)
     if options.alone:
         print(json.dumps(learn_alone(options.arms[0], options.tokens, folder)))
         return

@@ -22,6 +22,7 @@ from typing import Any
 import torch
 
 from benchmarks import harness
+from benchmarks.harness import CACHE, MODEL
 from benchmarks.power import of_none
 from benchmarks.sides import PLAIN, Own, Work
 from benchmarks.tables import markdown
@@ -31,7 +32,6 @@ from codezero.tasks.problems import load_problems
 from codezero.train.checkpoint import CheckpointStore
 from codezero.train.saver import BackgroundSaver, FinishedRound
 
-MODEL = "Qwen2.5-Coder-0.5B-Instruct"
 GENERATIONS, TOKENS, ROUNDS = 4, 24, 2
 SHOWN = ("before_s", "alone_s", "beside_s", "write_s", "waited_s")
 
@@ -40,7 +40,7 @@ class Round:
     """A model in training, and a folder to save it in."""
 
     def __init__(self, folder: Path) -> None:
-        self._own = Own(store.prepare(MODEL, "~/.cache/codezero"))
+        self._own = Own(store.prepare(MODEL, CACHE))
         self._own.start_learning(PLAIN, TOKENS)
         assert self._own.learner is not None
         self._learner, self._folder, self._version = self._own.learner, folder, 0

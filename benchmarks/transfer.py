@@ -25,7 +25,7 @@ from typing import Any
 import torch
 
 from benchmarks import harness
-from benchmarks.harness import Arm, Counts, Result, Target
+from benchmarks.harness import CACHE, MODEL, Arm, Counts, Result, Target
 from benchmarks.power import of_none
 from benchmarks.sides import PLAIN, Own, Work
 from benchmarks.tables import against, markdown
@@ -42,7 +42,6 @@ from codezero.rollouts.snapshots import Snapshots, adapter_weights, base_weights
 from codezero.tasks.problems import load_problems
 from tests.rollout_servers import TOKEN, served
 
-MODEL, HOME = "Qwen2.5-Coder-0.5B-Instruct", "~/.cache/codezero"
 ENGINE = RolloutEngine.transformers
 G, TOKENS, UPDATES = 4, 64, 3
 SLOW_BYTES_A_S = 100e6 / 8
@@ -59,7 +58,7 @@ class Pair:
 
     def __init__(self, method: str, url: str, measured_url: str, sampler: Sampler, folder: Path) -> None:
         self._lora, self._began = method == "lora", False
-        self._own = Own(store.prepare(MODEL, HOME), lora=self._lora)
+        self._own = Own(store.prepare(MODEL, CACHE), lora=self._lora)
         self._own.start_learning(PLAIN, TOKENS)
         model = self._own.policy.model
         self._snapshots = {kind: Snapshots(model, folder / kind.value, kind) for kind in Transfer}
@@ -173,7 +172,7 @@ def main() -> None:
     options = parser.parse_args()
     devices.set_threads(0)
     for name in options.arms:
-        folder = store.prepare(MODEL, HOME)
+        folder = store.prepare(MODEL, CACHE)
         sampler = Sampler(load_model(MODEL, folder, torch.device("cpu"), torch.float32), sample_groups, ENGINE)
         with served(make_app(sampler, TOKEN)) as url:
             measured = slowed(url) if name.endswith("slow") else url
