@@ -7,8 +7,8 @@
 Each node publishes `--kilobytes` of groups and collects a pool of `--pool` groups, as an exchange of a round does. All
 begin at the same moment, or spread over `--spread` seconds.
 
-- real: a process and a p2p daemon a node, on loopback, each with an address of its own (`--one-address`: all with the
-  same). Machine-wide processor time bounds how fast so many nodes on one machine can be.
+- real: a process and a p2p daemon a node, on loopback, each with an address of its own. Machine-wide processor time
+  bounds how fast so many nodes on one machine can be.
 - simulated: the same code from the gossip down to the DHT's messages, in one process over a network in memory, with
   `--delay` a message. There is no p2p daemon, bandwidth, loss or processing time, so latency is what the number of
   messages one after another makes it; calls, bytes, records and the node's own processor time are real.
@@ -94,10 +94,7 @@ SIMULATED = {
 
 def measure_real(num_nodes: int, config: SwarmConfig, options: argparse.Namespace) -> Iterator[tuple[float, Numbers]]:
     """A row for each spread."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        real_swarm(num_nodes, config, Path(folder), options.one_address) as nodes,
-    ):
+    with tempfile.TemporaryDirectory() as folder, real_swarm(num_nodes, config, Path(folder)) as nodes:
         time.sleep(SETTLE_S)
         number = 0
         for spread_s in options.spread:
@@ -274,7 +271,6 @@ def _parser() -> argparse.ArgumentParser:
         "--simulated-rounds", type=int, default=2, help="of which the last counts; one more goes before"
     )
     parser.add_argument("--delay", type=float, default=0.05, help="seconds that a simulated message takes")
-    parser.add_argument("--one-address", action="store_true", help="all real nodes on 127.0.0.1")
     parser.add_argument("--quick", action="store_true", help="40 simulated nodes only")
     return parser
 

@@ -104,9 +104,9 @@ CONTEXT.set_forkserver_preload([__name__])  # hivemind is imported once, and its
 
 
 @contextmanager
-def real_swarm(num_nodes: int, config: SwarmConfig, folder: Path, one_address: bool) -> Iterator[list[RealNode]]:
+def real_swarm(num_nodes: int, config: SwarmConfig, folder: Path) -> Iterator[list[RealNode]]:
     """A bootnode, which takes no part, and so many nodes that know each other. Each listens on a loopback address of
-    its own, as if on a machine of its own, unless they shall have one address."""
+    its own, as if on a machine of its own."""
 
     def start(index: int, address: str, bootnodes: Sequence[str]) -> RealNode:
         listen, key_file = [f"/ip4/{address}/tcp/0"], str(folder / f"{index}.pem")
@@ -117,7 +117,7 @@ def real_swarm(num_nodes: int, config: SwarmConfig, folder: Path, one_address: b
         nodes[0].wait_until_up()
         for first in range(1, num_nodes + 1, STARTED_AT_ONCE):
             for index in range(first, min(first + STARTED_AT_ONCE, num_nodes + 1)):
-                address = "127.0.0.1" if one_address else f"127.0.{1 + index // 200}.{1 + index % 200}"
+                address = f"127.0.{1 + index // 200}.{1 + index % 200}"
                 nodes.append(start(index, address, nodes[0].addresses[:1]))
             for node in nodes[first:]:
                 node.wait_until_up()
