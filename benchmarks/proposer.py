@@ -12,14 +12,12 @@ rest are wrong, too vague, or too hard for the solver.
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from enum import Enum
-from pathlib import Path
 
 from benchmarks.harness import MODEL, command_line
 from benchmarks.measure import machine
@@ -187,7 +185,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--variants", default="naive,shipped,corrected", help="of naive, shipped, repair, solution, corrected"
     )
-    parser.add_argument("--out", type=Path, help="also append every answer to this file, as JSON lines")
     parser.add_argument("settings", nargs="*", metavar="key=value", help="settings, such as proposer.temperature=1.0")
     options = parser.parse_args(arguments)
     config = load_config(options.settings)
@@ -203,8 +200,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     made = variants(load, config.proposer)
     for name in options.variants.split(","):
         write, vouch = made[name]
-        if options.out:
-            write = recorded(write, name, options.out)
         seen = Seen(
             remembered=config.proposer.remembered,
             similarity=config.proposer.similarity,
@@ -222,20 +217,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(whole.row(name, "all"))
         shares = [f"{reason} {count / whole.written:.0%}" for reason, count in whole.reasons.most_common()]
         print(f"  not published: {', '.join(shares) or 'none'}", flush=True)
-
-
-def recorded(write: Write, variant: str, out: Path) -> Write:
-    """The same writer, whose answers are kept."""
-
-    def keep(level: int, count: int) -> Sequence[Draft]:
-        drafts = write(level, count)
-        with out.open("a", encoding="utf-8") as file:
-            for draft in drafts:
-                length = len(draft.tokens.completion_ids) if draft.tokens else 0
-                file.write(json.dumps({"variant": variant, "level": level, "text": draft.raw, "tokens": length}) + "\n")
-        return drafts
-
-    return keep
 
 
 if __name__ == "__main__":
