@@ -20,6 +20,7 @@ import torch
 
 from benchmarks import arithmetic, small_swarm
 from benchmarks.harness import command_line
+from benchmarks.measure import machine
 from benchmarks.sharing import START
 from benchmarks.small_swarm import Node
 from benchmarks.tables import markdown
@@ -111,6 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
+    print(f"machine: {machine()}")
     if options.what == "real":
         print(real())
         return

@@ -21,6 +21,7 @@ from enum import Enum
 
 from benchmarks.harness import MODEL, command_line
 from benchmarks.measure import machine
+from benchmarks.power import wilson
 from codezero.config import ProposerConfig, Reference
 from codezero.config.load import load_config
 from codezero.evaluate.dryrun import dry_run
@@ -39,7 +40,10 @@ from codezero.tasks.testcases import parse_tests
 from codezero.types import CaseOutcome, Task, TaskOrigin
 from codezero.workers import Workers
 
-HEADER = "variant     level      answers  parsed   valid  published  solved  tokens: each  per published  answers/min"
+HEADER = (
+    f"{'variant':12}{'level':10}{'answers':>8}{'parsed':>8}{'valid':>8}{'published [95 %]':>19}{'solved [95 %]':>19}"
+    f"{'tokens: each':>14}{'per published':>15}{'answers/min':>13}"
+)
 NAIVE = (
     "Generate a Python coding problem of difficulty {level}. Give a question that names one function, and at most "
     'four unit tests as assert statements. Answer with a JSON object with the keys "question" and "tests" in a '
@@ -64,13 +68,21 @@ class Tally:
 
     def row(self, variant: str, level: str) -> str:
         num = max(self.written, 1)
-        solved = "-" if self.solved is None else f"{self.solved / max(len(self.published), 1):.0%}"
+        solved = "-" if self.solved is None else share(self.solved, len(self.published))
         per_published = self.tokens / len(self.published) if self.published else float("nan")
         return (
             f"{variant:12}{level:10}{self.written:8}{self.parsed / num:8.0%}{self.valid / num:8.0%}"
-            f"{len(self.published) / num:11.0%}{solved:>8}{self.tokens / num:14.0f}{per_published:15.0f}"
+            f"{share(len(self.published), self.written):>19}{solved:>19}{self.tokens / num:14.0f}{per_published:15.0f}"
             f"{60 * self.written / max(self.seconds, 1e-9):13.1f}"
         )
+
+
+def share(successes: int, trials: int) -> str:
+    """Returns `70% [55, 82]`, the interval by Wilson; a dash without trials."""
+    if not trials:
+        return "-"
+    found = wilson(successes, trials)
+    return f"{found.value:.0%} [{100 * found.low:.0f}, {100 * found.high:.0f}]"
 
 
 def total(tallies: Sequence[Tally]) -> Tally:

@@ -375,6 +375,7 @@ def test_proposer_counts_what_was_published_and_why_the_rest_was_not():
         found = proposer_benchmark.tally(strangers.Reader(), lambda level, count: drafts, 1, 5, 5, seen, vouch)
         assert (found.written, found.parsed, found.valid, len(found.published)) == (5, 4, 2, published)
         assert found.reasons == {"duplicate": 1, "no_tests": 1, "unreadable": 1, **failed}
+        assert f"{published / 5:.0%} [" in found.row("shipped", "easy")
     seen = Seen(remembered=9, similarity=0.6)
     found = proposer_benchmark.tally(strangers.Reader(), lambda level, count: drafts, 1, 5, 5, seen, Vouch.settles)
     assert [task.tests for task in found.published] == ["assert f(1) == 2", "assert g(1) == 2\nassert g(2) == 4"]
