@@ -76,11 +76,10 @@ class World:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One simulated run, a value a batch."""
+    """One simulated run."""
 
-    levels: tuple[int, ...]
     homes: tuple[int, ...]
-    """The level where the policy stood, exploration aside."""
+    """The level where the policy stood in each batch, exploration aside."""
     mixed: int
     """Groups with right and wrong attempts."""
     groups: int
@@ -109,16 +108,15 @@ class Oracle:
 def simulate(policy: Policy, world: World, batches: int, seed: int = 0) -> Run:
     rng = random.Random(seed)
     pending: deque[list[JudgedProposal]] = deque([[] for _ in range(world.delay)])
-    levels, homes, differed = [], [], []
+    homes, differed = [], []
     for batch in range(batches):
         level = policy.choose().level
-        levels.append(level)
         homes.append(getattr(policy, "home", level))
         problems = [world.attempt(batch, level, rng) for _ in range(world.batch_size)]
         differed += [problem.differed for problem in problems]
         pending.append([problem for problem in problems if rng.random() < world.answered])
         policy.observe(pending.popleft())
-    return Run(levels=tuple(levels), homes=tuple(homes), mixed=sum(differed), groups=len(differed))
+    return Run(homes=tuple(homes), mixed=sum(differed), groups=len(differed))
 
 
 def constant(skill: float) -> World:
@@ -145,14 +143,9 @@ def worlds(batches: int) -> dict[str, World]:
 
 
 def counts(policy: str, batches: int, seeds: int, name: str) -> dict[str, list[int]]:
-    """Returns mixed groups, batches at the best level, and changes of the level, each by seed."""
+    """Returns the number of mixed groups by seed."""
     world = worlds(batches)[name]
-    runs = [simulate(policies(world)[policy](), world, batches, seed) for seed in range(seeds)]
-    return {
-        "mixed": [run.mixed for run in runs],
-        "at best level": [sum(home == world.best_level(b) for b, home in enumerate(run.homes)) for run in runs],
-        "changes": [run.changes() for run in runs],
-    }
+    return {"mixed": [simulate(policies(world)[policy](), world, batches, seed).mixed for seed in range(seeds)]}
 
 
 def table(results: Mapping[str, Result]) -> str:
