@@ -1,6 +1,6 @@
 """What worker processes cost, and what several of them gain, over reference solutions of MBPP.
 
-    python -m benchmarks.workers ../shared/data/mbpp.jsonl
+    python -m benchmarks.workers
 
 First one attempt at a time: `read_attempts` called here against a job of one worker, the same attempt by both
 in turn. Then groups of four attempts, all given to the workers at once: groups a second with 1, 2 and 4 of them, each
@@ -9,7 +9,6 @@ in turn. Then groups of four attempts, all given to the workers at once: groups 
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Sequence
@@ -21,22 +20,21 @@ import psutil
 from benchmarks.attacks.dressing import fenced
 from benchmarks.harness import command_line
 from benchmarks.measure import machine
+from benchmarks.splits import Split, add_mbpp, references
 from codezero.evaluate.jobs import READ_ATTEMPTS, Attempt, ReadRequest
 from codezero.evaluate.read_attempts import read_attempts
-from codezero.tasks import mbpp
+from codezero.types import Task
 from codezero.workers import Workers
 
 GROUP = 4
 SIZES = (1, 2, 4)
 
 
-def requests(path: Path, limit: int, group: int) -> list[ReadRequest]:
+def requests(known: Sequence[tuple[Task, str]], group: int) -> list[ReadRequest]:
     """One for each problem: its reference solution, `group` times in other words, so that none is taken for another."""
     found = []
-    for line in path.read_text(encoding="utf-8").splitlines()[:limit]:
-        row = json.loads(line)
-        task = mbpp.to_task(row)
-        codes = [row["code"].replace("\r\n", "\n") + f"\n# {number}" for number in range(group)]
+    for task, reference in known:
+        codes = [f"{reference}\n# {number}" for number in range(group)]
         attempts = tuple(Attempt(fenced(code), code) for code in codes)
         found.append(
             ReadRequest(
@@ -95,12 +93,13 @@ def interval(values: Sequence[float]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = command_line("workers", __doc__)
-    parser.add_argument("problems", type=Path, help="rows of MBPP, JSON lines")
-    parser.add_argument("--limit", type=int, default=300, metavar="N", help="problems")
+    add_mbpp(parser)
+    parser.add_argument("--limit", type=int, default=200, metavar="N", help="problems (default 200)")
     parser.add_argument("--repeat", type=int, default=3, metavar="N", help="measured times a number of workers")
     options = parser.parse_args(arguments)
     print(f"machine: {machine()}; load {os.getloadavg()[0]:.1f} at the start")
-    singles, groups = (requests(options.problems, options.limit, size) for size in (1, GROUP))
+    known = list(references(Split.report, options.mbpp).values())[: options.limit]
+    singles, groups = (requests(known, size) for size in (1, GROUP))
     with Workers(1) as workers:
         one_by_one(singles[:20], workers)
         here, there = one_by_one(singles, workers)
