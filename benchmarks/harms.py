@@ -52,6 +52,14 @@ class Machine:
     def __enter__(self) -> Machine:
         self._disk.mkdir(parents=True, exist_ok=True)
         self._mount()
+        try:
+            self._set_up()
+        except BaseException:  # what runs by now would run on, on a disk that stays mounted
+            self.__exit__()
+            raise
+        return self
+
+    def _set_up(self) -> None:
         self.empty_disk()
         self.set_clock(0)
         subprocess.run(("cc", "-O2", "-shared", "-fPIC", "-o", self._folder / "clock.so", CLOCK), check=True)
@@ -63,7 +71,6 @@ class Machine:
         self._codezero("chain", "fund", address, "--folder", self._chain)
         self._start("tick", "chain", "tick", "--every", "60s", "--folder", self._chain)
         self.start_swarm()
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.empty_disk()
@@ -100,9 +107,10 @@ class Machine:
     def stop(self, name: str) -> None:
         """Asks a command to stop, and waits until it has."""
         process = self._running.pop(name)
-        root = psutil.Process(process.pid)
-        for one in (root, *root.children(recursive=True)):
-            one.resume()  # the evening may have been interrupted while a harm kept it frozen
+        with suppress(psutil.NoSuchProcess):  # it may have ended
+            root = psutil.Process(process.pid)
+            for one in (root, *root.children(recursive=True)):
+                one.resume()  # the evening may have been interrupted while a harm kept it frozen
         process.terminate()
         process.wait(STOP_S)
 

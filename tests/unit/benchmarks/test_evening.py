@@ -1,7 +1,10 @@
 import json
+import subprocess
 from types import SimpleNamespace
 
-from benchmarks import evening
+import pytest
+
+from benchmarks import evening, harms
 from benchmarks.evening import HARMS, SETTLED, TARGETS, Evening, lives, table
 from tests.unit.benchmarks.builders import result
 
@@ -79,6 +82,30 @@ def test_a_round_that_a_checkpoint_had_may_not_go_and_one_after_it_may(tmp_path)
     assert lose([1], newest=2) == ["node-1 round 2"]
     assert lose([1], newest=1) == []
     assert lose([1], newest=0) == ["node-1 checkpoint 1, 0 is left"]
+
+
+def test_what_runs_is_stopped_where_the_rest_cannot_start(tmp_path, monkeypatch):
+    """A chain that gets no contract, for example, beside a command that has ended."""
+    ended = subprocess.Popen(("true",))
+    ended.wait()
+
+    def start_chain(machine):
+        machine._running.update(tick=ended, chain=chain)
+
+    def deploy(machine, *arguments):
+        raise SystemExit("cannot deploy")
+
+    commands = []
+    with subprocess.Popen(("sleep", "60"), start_new_session=True) as chain:
+        monkeypatch.setattr(subprocess, "run", lambda command, **_: commands.append(command[0]))
+        monkeypatch.setattr(harms.Machine, "_mount", lambda machine: None)
+        monkeypatch.setattr(harms.Machine, "start_chain", start_chain)
+        monkeypatch.setattr(harms.Machine, "_codezero", deploy)
+        with pytest.raises(SystemExit, match="cannot deploy"), harms.Machine(tmp_path, ()):
+            pass
+        chain.kill()
+    assert chain.returncode == -15
+    assert commands == ["cc", "umount"]
 
 
 def test_messages_are_told_alike_whatever_their_numbers_and_paths():
