@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks import harness
 from benchmarks.harness import Counts, Result, Target
-from benchmarks.tables import against, markdown
+from benchmarks.tables import against, in_points, markdown
 from codezero.evaluate.intervals import bootstrap
 from codezero.evaluate.metrics import Estimate
 from codezero.observe.probes import percent, points
@@ -155,8 +155,7 @@ def of_more(results: Mapping[str, Result]) -> list[list[str]]:
 
 def told(before: float, after: float, change: Estimate) -> str:
     """`24.1 % to 30.2 %: +6.1 points [+2.4, +9.9]`"""
-    interval = f"{points(change.value)} points [{points(change.low)}, {points(change.high)}]"
-    return f"{percent(before)} to {percent(after)}: {interval}"
+    return f"{percent(before)} to {percent(after)}: {in_points(change)}"
 
 
 def unlike_training(results: Mapping[str, Result], alike: Collection[str]) -> str:

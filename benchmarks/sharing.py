@@ -40,8 +40,8 @@ from benchmarks import arithmetic, harness
 from benchmarks.harness import Arm, Counts, Result
 from benchmarks.power import of_seeds, t_quantile
 from benchmarks.small_swarm import NODES, RATE, G, Node, Setup, play_round
-from benchmarks.tables import markdown
-from codezero.evaluate.metrics import CONFIDENCE
+from benchmarks.tables import in_points, markdown
+from codezero.evaluate.metrics import CONFIDENCE, Estimate
 from codezero.observe.probes import percent, points
 
 BENCHMARK = "sharing"
@@ -121,7 +121,7 @@ def told(differences: Sequence[float]) -> str:
     if len(differences) == 1:
         return f"{points(mean)} points"
     half = t_quantile((1 + CONFIDENCE) / 2, len(differences)) * stdev(differences) / len(differences) ** 0.5
-    return f"{points(mean)} points [{points(mean - half)}, {points(mean + half)}]"
+    return in_points(Estimate(value=mean, low=mean - half, high=mean + half))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

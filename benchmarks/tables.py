@@ -18,6 +18,7 @@ from benchmarks.harness import ROOT, Result, Target
 from benchmarks.power import wilson
 from codezero.evaluate.intervals import RESAMPLES, central
 from codezero.evaluate.metrics import Estimate
+from codezero.observe.probes import points
 
 PAGE = ROOT / "docs" / "measurements.md"
 COMMAND = "python -m benchmarks.tables"
@@ -110,6 +111,12 @@ def clustered(counts: Sequence[tuple[int, int]]) -> Estimate:
     drawn = [array[rng.integers(0, len(array), len(array))].sum(axis=0) for _ in range(RESAMPLES)]
     low, high = central([found / tried for found, tried in drawn])
     return Estimate(value=successes / trials, low=low, high=high)
+
+
+def in_points(difference: Estimate) -> str:
+    """Returns a difference of shares with its interval: `+6.1 points [+2.4, +9.9]`."""
+    value, low, high = map(points, (difference.value, difference.low, difference.high))
+    return f"{value} points [{low}, {high}]"
 
 
 def share(counts: Iterable[tuple[int, int]], target: Target | None = None) -> str:

@@ -35,10 +35,10 @@ from benchmarks.harness import Arm, Counts, Result, Target
 from benchmarks.power import of_mean
 from benchmarks.settled import Known
 from benchmarks.splits import Split, add_mbpp, check, references
-from benchmarks.tables import markdown, share
+from benchmarks.tables import in_points, markdown, share
 from codezero.evaluate.intervals import bootstrap
 from codezero.evaluate.solved import WAYS, chosen
-from codezero.observe.probes import percent, points
+from codezero.observe.probes import percent
 from codezero.prompts import solver, verifier
 from codezero.types import CaseOutcome
 from codezero.verifier.jobs import Trial, TriedProgram
@@ -172,8 +172,7 @@ def _of_one(name: str, result: Result) -> str:
     for way, text in WAYS.items():
         values = [one["chosen"][way] for one in problems]
         gain = bootstrap([value - base for value, base in zip(values, drawn, strict=True)])
-        interval = f"{points(gain.value)} points [{points(gain.low)}, {points(gain.high)}]"
-        chosen_rows.append([text, percent(fmean(values)), interval])
+        chosen_rows.append([text, percent(fmean(values)), in_points(gain)])
     judges = [[text, share(tuple(one["judged"][way]) for one in problems)] for way, text in JUDGES.items()]
     with_pairs = sum(one["judged"]["runs"][1] > 0 for one in problems)
     return "\n\n".join(
