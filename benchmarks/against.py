@@ -41,7 +41,7 @@ from benchmarks.power import of_none
 from benchmarks.recalled import hidden_of, is_right_by_chance, tests_of
 from benchmarks.settled import OF_FUNCTIONS, programs_of
 from benchmarks.splits import Split, add_mbpp, references
-from benchmarks.tables import against, markdown
+from benchmarks.tables import markdown, outcome
 from codezero.config import EvaluatorConfig, RewardConfig, RewardScale
 from codezero.evaluate.evaluator import FrozenEvaluator
 from codezero.evaluate.judge import Opinion, Submission
@@ -196,7 +196,7 @@ def table(results: Mapping[str, Result]) -> str:
         *_, likely = run[-1]
         most = sorted(likely, key=likely.get, reverse=True)[:3]
         right = likely.get(RIGHT, 0.0) + likely.get(OPEN_RIGHT, 0.0)
-        verdict = against(target, right, "{:.0f} %", 100)
+        verdict = outcome(target, right, "{:.0f} %", 100)
         ends.append([name, ", ".join(f"{one} {likely[one]:.0%}" for one in most), verdict])
     steps = markdown(["step", "mean reward", "right programs"], rows)
     return f"{steps}\n\n{markdown(['run', 'ends on', target.figure], ends)}"

@@ -37,7 +37,7 @@ from benchmarks.power import of_mean
 from benchmarks.quality import Judged, auc, calibration_error, interval, judged_of
 from benchmarks.settled import read
 from benchmarks.splits import FITTING, Split, add_mbpp, references
-from benchmarks.tables import against, markdown, share
+from benchmarks.tables import markdown, outcome, share
 from codezero.config.load import load_config
 from codezero.evaluate import calibration
 from codezero.evaluate.backends.base import Reviewer
@@ -220,8 +220,8 @@ def row(judge: str, arms: Sequence[Result], at_once: bool) -> list[str]:
         judge,
         "at once" if at_once else "before some test",
         f"{right}, {len(rows) - right}",
-        f"{_with_interval(found)}, {against(of_auc, auc(found), '{:.2f}')}",
-        f"{ece:.3f} [{low:.2f}, {high:.2f}], {against(of_ece, ece, '{:.2f}')}",
+        f"{_with_interval(found)}, {outcome(of_auc, auc(found), '{:.2f}')}",
+        f"{ece:.3f} [{low:.2f}, {high:.2f}], {outcome(of_ece, ece, '{:.2f}')}",
         _with_interval(shortness),
         _told(found, found.p >= P_UNSURE[1], True),
         _told(found, found.p <= P_UNSURE[0], False),

@@ -29,7 +29,7 @@ from statistics import fmean
 from benchmarks import harness
 from benchmarks.harness import Arm, Result, Target
 from benchmarks.power import of_seeds
-from benchmarks.tables import against, markdown
+from benchmarks.tables import markdown, outcome
 from codezero.evaluate.intervals import bootstrap
 from codezero.tasks.candidates import EXPLORE, KEEP, MOST, PRIOR, SIZE, TEACHES, Informative, weighted
 from codezero.tasks.mixture import Mixture
@@ -177,7 +177,7 @@ def table(results: Mapping[str, Result]) -> str:
                 *(world, size),
                 *(f"{fmean(mixed[arm]):.2f}" for arm in ("uniform", "informative", "oracle")),
                 f"{reached.value:.2f} [{reached.low:.2f}, {reached.high:.2f}]",
-                against(TARGET, reached.value, "{:g}"),
+                outcome(TARGET, reached.value, "{:g}"),
                 *(f"{fmean(results[arm].counts[piece]['tasks']):.0f}" for arm in ("informative", "oracle")),
             ]
         )

@@ -34,7 +34,7 @@ from benchmarks.harms import BOOTNODE, HARMS, NODES, REPORTS, Harm, Machine
 from benchmarks.harness import Arm, Counts, Result, Target
 from benchmarks.power import of_none
 from benchmarks.splits import add_mbpp
-from benchmarks.tables import against, markdown
+from benchmarks.tables import markdown, outcome
 from codezero.ledger.items import ItemState, Kind
 from codezero.ledger.reading import read_pending, read_view
 
@@ -287,11 +287,11 @@ def table(results: Mapping[str, Result]) -> str:
     sums = [
         ["hours", f"{hours:.1f}"],
         *([f"rounds or batches of {name}", str(count)] for name, count in finished.items()),
-        ["saved rounds lost", f"{len(lost)}, {against(rounds_lost, len(lost), '{:.0f}')}"],
-        ["points lost or counted twice", f"{off:.2f}, {against(points_lost, off, '{:.0f}')}"],
+        ["saved rounds lost", f"{len(lost)}, {outcome(rounds_lost, len(lost), '{:.0f}')}"],
+        ["points lost or counted twice", f"{off:.2f}, {outcome(points_lost, off, '{:.0f}')}"],
     ]
     for life in lives(counts):
-        verdict = against(grown, life.memory, "{:.0f} %", 100)
+        verdict = outcome(grown, life.memory, "{:.0f} %", 100)
         text = f"memory {100 * life.memory:+.1f} %, {verdict}; open files {100 * life.files:+.0f} %"
         sums.append([f"{life.program}, {life.minutes} minutes of one process, {' and '.join(life.pieces)}", text])
     logs = list(counts.values())[-1]["log_bytes"]

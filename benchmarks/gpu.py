@@ -33,7 +33,7 @@ import torch
 from benchmarks import harness
 from benchmarks.harness import CACHE, ROOT, Arm, Counts, Result, Target
 from benchmarks.power import of_none
-from benchmarks.tables import against, markdown
+from benchmarks.tables import markdown, outcome
 from codezero.config.load import load_config
 from codezero.llm import device as devices
 from codezero.llm import store
@@ -259,7 +259,7 @@ def cells(piece: str, found: Counts) -> list[str]:
         ]
         limit = MEMORY.get(f"{shape} {how}")
         targets = [(SOON, found["wall_s"], "{:.0f} s")], [(limit, held, "{:.0f}")] if limit else [], []
-    told = ["".join(f", {against(*one)}" for one in those) if shape != "tiny" else "" for those in targets]
+    told = ["".join(f", {outcome(*one)}" for one in those) if shape != "tiny" else "" for those in targets]
     return [piece, *(cell + more for cell, more in zip(row, told, strict=True))]
 
 

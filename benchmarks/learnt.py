@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks import harness
 from benchmarks.harness import Counts, Result, Target
-from benchmarks.tables import against, in_points, markdown
+from benchmarks.tables import in_points, markdown, outcome
 from codezero.evaluate.intervals import bootstrap
 from codezero.evaluate.metrics import Estimate
 from codezero.observe.probes import percent, points
@@ -99,7 +99,7 @@ def table(results: Mapping[str, Result]) -> str:
         (gain, *_), (greedy, *_), _ = gains
         if after.settings["split"] == "report":
             for place, target, value in ((0, GAIN, gain.value), (0, SURE, gain.low), (1, GREEDY, greedy.value)):
-                figures[place] += f"; {target.figure} {against(target, value, '{:.0f} points', 100)}"
+                figures[place] += f"; {target.figure} {outcome(target, value, '{:.0f} points', 100)}"
             reported.append(row + figures)
         else:
             hourly = [points(one / max(hours, 1e-9)) for one in (gain.value, gain.low, gain.high)]

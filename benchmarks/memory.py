@@ -35,7 +35,7 @@ from benchmarks import harness
 from benchmarks.harness import MODEL, ROOT, Arm, Result, Target
 from benchmarks.measure import free_memory, measure
 from benchmarks.power import of_none
-from benchmarks.tables import against, markdown
+from benchmarks.tables import markdown, outcome
 from codezero import node  # noqa: F401  # what a node imports counts
 from codezero.config import Backend
 from codezero.config.load import load_config
@@ -281,12 +281,12 @@ def table(results: Mapping[str, Result]) -> str:
         for which, found in result.counts.items():
             plan, (peak, where) = planned(settings_of(name, which)), peak_of(found)
             target = {"full": FULL, "lora, llama_cpp": LORA}.get(which) if name == "long" else None
-            held = f"{peak / GIB:.2f}" + (f", {against(target, peak / GIB, '{:.1f}')}" if target else "")
+            held = f"{peak / GIB:.2f}" + (f", {outcome(target, peak / GIB, '{:.1f}')}" if target else "")
             off = plan.peak / peak - 1
             worst = max(worst, abs(off))
             rows.append([which, str(TOKENS[name]), f"{plan.peak / GIB:.2f}", held, where, f"{off:+.1%}"])
     header = ["setting", "tokens", "planned, GiB", "held, GiB", "most in", "plan is off by"]
-    return f"{markdown(header, rows)}\n\nThe plan is off by {worst:.1%} at most, {against(NEAR, worst, '{:.0%}')}."
+    return f"{markdown(header, rows)}\n\nThe plan is off by {worst:.1%} at most, {outcome(NEAR, worst, '{:.0%}')}."
 
 
 def main() -> None:

@@ -30,7 +30,7 @@ from benchmarks import arithmetic, formulas, harness
 from benchmarks.formulas import CHARACTERS, MAX_CASES, MAX_PROGRAM, Problem, Program, program_of
 from benchmarks.harness import Arm, Counts, Result
 from benchmarks.power import of_seeds
-from benchmarks.sharing import late_score, told
+from benchmarks.sharing import difference, late_score
 from benchmarks.sides import PLAIN
 from benchmarks.small_swarm import make_learner
 from benchmarks.tables import markdown
@@ -252,8 +252,8 @@ def table(results: Mapping[str, Result]) -> str:
                 name,
                 f"{fmean(run[-1][1] for run in runs[name]) / 1000:.0f}",
                 *(percent(fmean(late(run, run[-1][1], column) for run in runs[name])) for column in (2, 3)),
-                told([late(run, run[-1][1]) - late(other, other[-1][1]) for run, other in pairs]),
-                told([late(run, fewest) - late(other, fewest) for run, other, fewest in equal]),
+                difference([late(run, run[-1][1]) - late(other, other[-1][1]) for run, other in pairs]),
+                difference([late(run, fewest) - late(other, fewest) for run, other, fewest in equal]),
             ]
         )
     header = ["arm", "solver's tokens, thousands", "problems solved", "answers whose cases are valid"]

@@ -18,7 +18,7 @@ MINIBATCH = 2
 EPSILON, EPSILON_HIGH = 0.2, 0.28
 
 
-class WrittenOut:
+class GenrlTrainer:
     """GenRL's operations, in the same order but without GenRL, in float32 on the CPU, with its default settings."""
 
     def __init__(self, folder: Path, num_generations: int) -> None:

@@ -38,7 +38,7 @@ from benchmarks import harness
 from benchmarks.harness import CACHE, MODEL, ROOT, Arm, Result, Target
 from benchmarks.measure import measure
 from benchmarks.power import of_none
-from benchmarks.tables import against, markdown
+from benchmarks.tables import markdown, outcome
 from codezero.config import Importance, TrainConfig
 from codezero.llm import device as devices
 from codezero.llm import store
@@ -273,7 +273,7 @@ def arm(name: str) -> Arm:
 
 
 def shown(target: Target, value: float, form: str) -> str:
-    return f"{form.format(value)}, {against(target, value, form)}"
+    return f"{form.format(value)}, {outcome(target, value, form)}"
 
 
 def speed_table(results: Mapping[str, Result]) -> str:

@@ -39,7 +39,7 @@ from benchmarks.harness import CACHE, MODEL, ROOT, Arm, Result, Target
 from benchmarks.measure import free_memory, measure
 from benchmarks.power import of_mean
 from benchmarks.sides import PLAIN, Own, Reference, Work
-from benchmarks.tables import against, markdown
+from benchmarks.tables import markdown, outcome
 from codezero.llm import device as devices
 from codezero.llm import store
 from codezero.tasks.problems import load_problems
@@ -71,7 +71,7 @@ class Rounds:
 
     def _reference(self) -> dict[str, Any]:
         torch.manual_seed(0)
-        side = Reference(reference.WrittenOut(self._folder, self._work.num_generations))
+        side = Reference(reference.GenrlTrainer(self._folder, self._work.num_generations))
         side.solve(self._warm_up)
         side.learn(self._warm_up)
         return {
@@ -169,7 +169,7 @@ def _faster(base: Mapping[str, Any], costs: Mapping[str, Any], side: str) -> lis
         for phases in ({"learn"}, {"solve", "learn"}, costs.keys())
     ]
     shown = [f"{ratio:.2f}" for ratio in ratios]
-    shown[0] += f", {against(FASTER, ratios[0], '{:.1f}')}"
+    shown[0] += f", {outcome(FASTER, ratios[0], '{:.1f}')}"
     return shown
 
 
@@ -181,7 +181,7 @@ def learn_table(results: Mapping[str, Result]) -> str:
         cpu = {side: statistics.median(pair[side]["cpu_s"] for pair in pairs) for side in ("before", "now")}
         ratios = sorted(pair["now"]["cpu_s"] / pair["before"]["cpu_s"] for pair in pairs)
         middle = statistics.median(ratios)
-        share = f"{middle:.2f} [{ratios[0]:.2f}, {ratios[-1]:.2f}], {against(HALF, middle, '{:.1f}')}"
+        share = f"{middle:.2f} [{ratios[0]:.2f}, {ratios[-1]:.2f}], {outcome(HALF, middle, '{:.1f}')}"
         rows.append([method, f"{cpu['before']:.0f}", f"{cpu['now']:.0f}", share])
     return markdown(["method", "before, CPU s", "now, CPU s", "share, least and most of the pairs"], rows)
 

@@ -96,8 +96,8 @@ def table(results: Mapping[str, Result]) -> str:
                 f"{fmean(groups) / runs[0][-1][0]:.1f}",
                 f"{fmean(tokens) / 1000:.0f}",
                 percent(fmean(late_score(run, run[-1][2]) for run in runs)),
-                told([late_score(run, run[-1][2]) - late_score(other, other[-1][2]) for run, other in pairs]),
-                told([late_score(run, fewest) - late_score(other, fewest) for run, other, fewest in equal]),
+                difference([late_score(run, run[-1][2]) - late_score(other, other[-1][2]) for run, other in pairs]),
+                difference([late_score(run, fewest) - late_score(other, fewest) for run, other, fewest in equal]),
             ]
         )
     header = ["arm", "seeds", "groups a round", "own tokens, thousands", "held-out score", "to alone, equal rounds"]
@@ -113,7 +113,7 @@ def late_score(run: Counts, tokens: float, score: int = 1, used: int = 2) -> flo
     return fmean(look[score] for look in late or looks[-1:])
 
 
-def told(differences: Sequence[float]) -> str:
+def difference(differences: Sequence[float]) -> str:
     """Returns `+3.1 points [+1.2, +5.0]`, the interval by Student's t over paired seeds."""
     if not any(differences):
         return ""

@@ -157,7 +157,7 @@ class Own:
 class Reference:
     """GenRL's procedure in the shape of `Own`."""
 
-    def __init__(self, trainer: reference.WrittenOut) -> None:
+    def __init__(self, trainer: reference.GenrlTrainer) -> None:
         self.trainer = trainer
 
     def solve(self, work: Work) -> int:

@@ -28,7 +28,7 @@ import torch
 from benchmarks import arithmetic, harness, small_swarm
 from benchmarks.harness import Arm, Counts, Result
 from benchmarks.power import of_seeds
-from benchmarks.sharing import SPREAD, START, late_score, told
+from benchmarks.sharing import SPREAD, START, difference, late_score
 from benchmarks.sides import PLAIN
 from benchmarks.small_swarm import RATE, G, Node
 from benchmarks.tables import markdown
@@ -98,7 +98,7 @@ def table(results: Mapping[str, Result]) -> str:
 
         def against(other: str, scores: Sequence[float] = scores) -> str:
             paired = zip(scores, curves.get(other, []), strict=False)
-            return told([score - late_score(run, run[-1][2]) for score, run in paired])
+            return difference([score - late_score(run, run[-1][2]) for score, run in paired])
 
         clipped = fmean(look[3] for run in curves[name] for look in run[1:] or run)
         rows.append(

@@ -128,10 +128,10 @@ def share(counts: Iterable[tuple[int, int]], target: Target | None = None) -> st
     found = clustered(tried)
     value, low, high = (f"{100 * one:.1f}".removesuffix(".0") for one in (found.value, found.low, found.high))
     text = f"{value} % [{low}, {high}]"
-    return f"{text}, {against(target, found.value, '{:.4g} %', 100)}" if target else text
+    return f"{text}, {outcome(target, found.value, '{:.4g} %', 100)}" if target else text
 
 
-def against(target: Target, value: float, form: str, factor: float = 1) -> str:
+def outcome(target: Target, value: float, form: str, factor: float = 1) -> str:
     """`at most 1 %: met`, or **missed**; bounds are written as `form` has it, times `factor`."""
     bounds = {"at least": target.at_least, "at most": target.at_most}
     wanted = " and ".join(

@@ -28,7 +28,7 @@ from benchmarks import harness
 from benchmarks.harness import CACHE, MODEL, Arm, Counts, Result, Target
 from benchmarks.power import of_none
 from benchmarks.sides import PLAIN, Own, Work
-from benchmarks.tables import against, markdown
+from benchmarks.tables import markdown, outcome
 from codezero.config import RolloutEngine, Transfer
 from codezero.llm import device as devices
 from codezero.llm import store
@@ -155,8 +155,8 @@ def table(results: dict[str, Result]) -> str:
                     f"{name}, {piece}",
                     changed,
                     f"{found['bytes'] / 1e6:.1f}",
-                    f"{share:.2%}{f', {against(SHARE, share, FORM)}' * is_part}",
-                    f"{each:.2f}, {against(PER_VALUE, each, '{}')}" if is_part else "",
+                    f"{share:.2%}{f', {outcome(SHARE, share, FORM)}' * is_part}",
+                    f"{each:.2f}, {outcome(PER_VALUE, each, '{}')}" if is_part else "",
                     f"{found['take_s']:.1f}",
                     f"{found['bring_s']:.1f}",
                     str(found["differ"]),

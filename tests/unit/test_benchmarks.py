@@ -120,7 +120,7 @@ def test_every_attempt_has_an_advantage():
 
 
 def test_reference_learns_and_its_losses_are_those_of_ratio_one(tmp_path):
-    trainer = reference.WrittenOut(save_tiny(tmp_path), 2)
+    trainer = reference.GenrlTrainer(save_tiny(tmp_path), 2)
     before = [weight.clone() for weight in trainer.model.parameters()]
     chats = [[{"role": "user", "content": "hi"}]]
     losses = trainer.train(chats, [["abcd", "efgh"]], torch.tensor([[1.0, 0.0]]))
@@ -129,7 +129,7 @@ def test_reference_learns_and_its_losses_are_those_of_ratio_one(tmp_path):
 
 
 def test_reference_completions_have_the_wanted_length(tmp_path):
-    trainer = reference.WrittenOut(save_tiny(tmp_path), 3)
+    trainer = reference.GenrlTrainer(save_tiny(tmp_path), 3)
     seen = []
     generate = trainer.model.generate
     trainer.model.generate = lambda *args, **kwargs: seen.append(generate(*args, **kwargs)) or seen[-1]

@@ -34,8 +34,8 @@ def test_nothing_held_out_is_drawn():
 
 
 def test_the_interval_over_any_number_of_seeds_is_by_students_t():
-    assert sharing.told([0.01, 0.03] * 5) == "+2.0 points [+1.2, +2.8]"  # 2.262 x 1.054 / sqrt(10) = 0.754
-    assert sharing.told([0.01, 0.03] * 20) == "+2.0 points [+1.7, +2.3]"  # with 2.023: 0.324, with 2.093: 0.335
+    assert sharing.difference([0.01, 0.03] * 5) == "+2.0 points [+1.2, +2.8]"  # 2.262 x 1.054 / sqrt(10) = 0.754
+    assert sharing.difference([0.01, 0.03] * 20) == "+2.0 points [+1.7, +2.3]"  # with 2.023: 0.324, with 2.093: 0.335
 
 
 def test_text_survives_the_tokenizer():

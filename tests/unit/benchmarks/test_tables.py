@@ -69,8 +69,8 @@ def test_a_share_is_shown_with_its_interval_and_against_its_target(target, text,
 
 def test_a_figure_that_is_no_share_has_its_target_too():
     peak = Target(figure="peak", at_most=4.0)
-    assert tables.against(peak, 4.1, "{:.1f} GiB") == "at most 4.0 GiB: **missed**"
-    assert tables.against(peak, 4.0, "{:.1f} GiB") == "at most 4.0 GiB: met"
+    assert tables.outcome(peak, 4.1, "{:.1f} GiB") == "at most 4.0 GiB: **missed**"
+    assert tables.outcome(peak, 4.0, "{:.1f} GiB") == "at most 4.0 GiB: met"
 
 
 def test_the_note_of_a_table_is_of_its_own_arms():
