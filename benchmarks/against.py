@@ -1,4 +1,4 @@
-"""Learning against the reward: does a policy that only follows it end on right programs?
+"""Measures whether a policy that follows nothing but the reward ends on right programs.
 
     python -m benchmarks.against --mbpp ../shared/data/mbpp.jsonl        # about ten minutes on two cores
 
@@ -15,6 +15,8 @@ right as wrong, which is what the 0.5B judge knows of programs that the dry run 
 
 A piece is a run with a seed. Its counts, each `EVERY` steps: the mean reward, the share of right programs, and the
 policy's probability of each class that has at least `SEEN`.
+
+Figures: docs/measurements.md#how-right-the-evaluator-is
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How right the judge is of functions that nothing else decides, and the weights that it is given for that.
+"""Measures how right the judge is about functions that nothing else decides, and fits its weights.
 
     codezero eval --dataset mbpp --path mbpp.jsonl --split train --samples 2 --temperature 0.8 --out fit-0.5B
     codezero eval --dataset mbpp --path mbpp.jsonl --limit 250 --samples 2 --temperature 0.8 --out report-0.5B
@@ -14,6 +14,8 @@ without a program, that a fatal rule refuses, or that look to the judge like an 
 Counts are a list for each solution: P or F, what it came to when executed; of each test P, F or ?, what its dry run
 comes to; the mean of its rules; its tokens; the judge's log-odds of Yes; the mean log-probability
 of a token.
+
+Figures: docs/measurements.md#how-right-the-evaluator-is
 """
 
 from __future__ import annotations

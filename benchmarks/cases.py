@@ -1,4 +1,4 @@
-"""Does a test writer learn, and does it help a solver? Trains them by `codezero verify`.
+"""Measures whether a test writer learns by `codezero verify`, and whether it helps a solver.
 
     python -m benchmarks.cases                                # two hours on two cores; may be stopped and goes on
     python -m benchmarks.cases --seed 1                       # another run
@@ -12,6 +12,8 @@ tasks, which are drawn equally often.
 A piece is `BLOCK` batches, each [answers judged, valid ones, those whose diagnosis is right, mean reward, mean reward
 of cases that everybody passes, seconds, attempts, right ones, second attempts, right ones, tokens of all attempts]; or
 an evaluation of the solver.
+
+Figures: docs/measurements.md#whether-a-test-writer-learns
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How often peers that learn apart believe each other's log-probs, and lies: two small nodes of `benchmarks.sharing`.
+"""Measures how often two small nodes that learn apart believe each other's log-probs, and lies.
 
     python -m benchmarks.claims           # about ten minutes on a core
     python -m benchmarks.claims real      # what the 0.5B's attempts at four problems would send; five minutes
@@ -6,6 +6,8 @@
 Both begin with one model and learn alone, 8 tasks a round. At a look each judges the other's attempts at held-out tasks
 by `codezero.train.claims`: as they are, and with the lies of `LIES`. Prints the share that it believes, the median of
 what `MOST_GAP` bounds and, of honest attempts, the mean weight of a token with the default cap.
+
+Figures: docs/measurements.md#which-log-probs-of-peers-are-believed
 """
 
 from __future__ import annotations

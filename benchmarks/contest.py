@@ -1,4 +1,4 @@
-"""How right the evaluator is on contest programs: ours, right and subtly wrong, and functions under `check(candidate)`.
+"""Measures how right rules and dry run are on contest programs of our own, and on functions under `check(candidate)`.
 
     python -m benchmarks.contest
 
@@ -9,6 +9,8 @@ under tests in HumanEval's form.
 
 Counts are a list for each program: P or F, what it comes to when executed; how it is settled, P or F by the dry run, R
 (wrong) by a rule, ? left to the judge; its style; processor seconds; of ? and R the reason.
+
+Figures: docs/measurements.md#how-right-the-evaluator-is
 """
 
 from __future__ import annotations

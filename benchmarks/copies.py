@@ -1,4 +1,4 @@
-"""How often independent groups are equal, so that one would be taken for a copy of the other (`evaluate.copies`).
+"""Measures how often independent groups are equal, so that one would count as a copy of the other (`evaluate.copies`).
 
     codezero eval --dataset mbpp --path mbpp.jsonl --split train --samples 16 --temperature 1 --out samples
     python -m benchmarks.copies samples/results.jsonl
@@ -6,6 +6,8 @@
 Of the samples of a problem two groups without a common one are drawn, again and again: what two peers with the same
 weights publish, who are more alike than peers ever are once they have learnt. A row shows by the least number of tokens
 of a group's distinct programs how many of the groups have so many, and which share of all pairs are taken for copies.
+
+Figures: docs/measurements.md#how-often-honest-groups-are-equal
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What decoding without copies gains: `codezero.llm.decoding`, and removing ended rows early.
+"""Measures what decoding without copies gains (`codezero.llm.decoding`), and removing ended rows early.
 
     python -m benchmarks.decoding         # ten minutes on two calm cores
 
@@ -9,6 +9,8 @@ The catalogue's 0.5B model with an adapter, its own end tokens, and the built-in
 
 Counts are by piece and side: tokens drawn, wall seconds, processor seconds, processor seconds of others. The sides draw
 other tokens after the first row has been removed, so costs are by token.
+
+Figures: docs/measurements.md#speed
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How the difficulty policies find the level that teaches most, with simulated solvers of known skill.
+"""Measures how the difficulty policies find the level that teaches most, with simulated solvers of known skill.
 
     python -m benchmarks.difficulty        # about a minute
 
@@ -6,6 +6,8 @@ A solver of skill k solves a problem of level l with probability 1 / (1 + exp(-1
 level differ (noise, standard deviation 0.7) and each gets 4 attempts. Signal: share of problems that some attempts
 solve and others do not, which is all that GRPO learns from, over all batches, exploration included. `oracle` knows the
 skill and is what any policy could at best come to. Only the policies run: there is no model.
+
+Figures: docs/measurements.md#how-good-the-problems-are
 """
 
 from __future__ import annotations

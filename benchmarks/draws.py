@@ -1,4 +1,4 @@
-"""How many groups teach when tasks are drawn by what attempts at them came to, with simulated attempts.
+"""Measures how many groups teach if tasks are drawn by the results of attempts at them, with simulated attempts.
 
     python -m benchmarks.draws        # about five minutes
 
@@ -14,6 +14,8 @@ copies were left out there, so these rates are nearer to one half. Where the pol
 log-odds of its task by 1 and those of all tasks by 0.005, about as in `benchmarks.learning`, where draws came to hold
 little that teaches. *And contests* has a second source of the same weight and size whose rates are Beta(0.02, 2): one
 attempt in a hundred is right.
+
+Figures: docs/measurements.md#which-tasks-are-drawn
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How right the evaluator is, and how fast: its verdicts on stored solutions against what their execution came to.
+"""Measures how right and how fast the evaluator is: its verdicts on stored solutions against their execution.
 
     codezero eval --dataset mbpp --path mbpp.jsonl --limit 250 --samples 4 --out samples    # solutions, executed
     python -m benchmarks.evaluator samples/results.jsonl
@@ -10,6 +10,8 @@ among the attempts at one problem, which is all that GRPO sees. ECE: expected ca
 problems are drawn again. None: without a reward; where the judge was unsure its probability is in the other columns.
 Of an attack counts whether the wrong solution is taken for right under it (over one half), and whether it was not so
 before (lifted).
+
+Figures: docs/measurements.md#how-right-the-evaluator-is
 """
 
 from __future__ import annotations

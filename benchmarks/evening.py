@@ -1,4 +1,4 @@
-"""A swarm of one's own for an evening, unattended, while things go wrong: does it go on, and lose nothing that it had?
+"""Measures whether a swarm goes on, and loses nothing, through an evening unattended in which things go wrong.
 
     python -m benchmarks.evening                      # 16 pieces of half an hour; stopped, the same command goes on
     python -m benchmarks.evening --pieces 2
@@ -10,6 +10,8 @@ and what the programs have saved are looked at; while a harm lasts, `codezero st
 piece, and a later sitting goes on with their files.
 
 Needs root, for a file system of its own, a C compiler, for a clock that jumps, and anvil.
+
+Figures: docs/measurements.md#an-evening-unattended
 """
 
 from __future__ import annotations

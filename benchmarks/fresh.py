@@ -1,4 +1,4 @@
-"""How many wrong programs fresh tests catch that pass the visible ones, and how many right ones they fail.
+"""Measures how many wrong programs that pass the visible tests fail fresh ones, and how many right ones do.
 
     python -m benchmarks.fresh --mbpp ../shared/data/mbpp.jsonl        # some minutes on two busy cores
 
@@ -14,6 +14,8 @@ from question and visible tests without a look at MBPP's own. `ROUNDS` times a p
 
 Counts are letters, one a program: N where no tests were drawn, P passed all, L some left out and passed the others, D
 doubtful, T most of them doubtful or one value for all, F failed what another passes, ? not told, V fails a visible one.
+
+Figures: docs/measurements.md#how-right-the-evaluator-is
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""What the probes of a node can show: simulated runs of models that get better by so much after the start.
+"""Measures what the probes of a node can show, with simulated runs of models that get better by so much.
 
 `python -m benchmarks.gain [--runs 400]`; no model and no machine matters here, so nothing is stored.
+
+Figures: docs/learning.md#how-to-see-it
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an exchange costs a node, and how long it takes, as the swarm grows.
+"""Measures what an exchange costs a node, and how long it takes, as the swarm grows.
 
     python -m benchmarks.gossip                            about 10 minutes and 9 GiB on two cores
     python -m benchmarks.gossip --real --simulated 10000   about an hour and 9 GiB on one core
@@ -18,6 +18,8 @@ collector had begun, until the collector had its groups decoded; `seen`, the sam
 by a node in a round; `KB`, sent in calls and answers, and `lo KB` all that went over loopback, of other programs too;
 `CPU ms` and `p2pd ms`, processor time of a node in a round; `others %`, how much of the processor time used was that
 of other programs. All are means over nodes, and medians over rounds; the first round is not counted.
+
+Figures: docs/measurements.md#speed
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a node does on a GPU: its speed, its memory against the plan, waits for the device, a kill and a resume.
+"""Measures a node on a GPU: its speed, its memory against the plan, waits for the device, a kill and a resume.
 
     benchmarks/gpu.sh                          # all, in less than ten minutes, without a network
     benchmarks/gpu.sh --tiny                   # in a minute, with a tiny model, also on a CPU
@@ -13,6 +13,8 @@ Each piece is a process of its own, so that one that fails leaves the others: it
 
 A model that was prepared in `--cache` is used; where there is none, one of its shape with random weights is, in
 `benchmarks/state/gpu`. Speed, memory and plan are as valid with it, what a round learns is not.
+
+Figures: docs/measurements.md#on-an-nvidia-gpu
 """
 
 from __future__ import annotations

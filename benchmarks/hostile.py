@@ -1,4 +1,4 @@
-"""A node beside hostile peers: does it finish its rounds, in its memory and its time, and what becomes of each record?
+"""Measures whether a node beside hostile peers finishes its rounds in its usual time and memory.
 
 Peers on loopback addresses of their own publish, in every round, groups that hold each program of `attacks.bombs`, once
 as a solution and once in the tests. A node with a real model plays beside them, as `codezero run` has it, and once more
@@ -9,6 +9,8 @@ the processor time of the rounds says more than their seconds.
     python -m benchmarks.hostile --network native     # about 15 minutes on 2 cores; also genrl
 
 The pool is opened so that all groups are read in every round; `swarm.pool=0` leaves it as it is.
+
+Figures: docs/measurements.md#beside-hostile-peers
 """
 
 from __future__ import annotations

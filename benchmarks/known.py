@@ -1,4 +1,4 @@
-"""Which share of honest peers' groups `swarm.tasks=known` drops in a swarm of nodes that draw from different sources.
+"""Measures the share of honest groups that `swarm.tasks=known` drops where nodes draw from different sources.
 
     python -m benchmarks.known            # six seconds on one core, without a model
 
@@ -8,6 +8,8 @@ of which nodes take up what passes their checks; a hostile peer publishes known 
 inventions. For solutions stand texts that say whose they are, which is all that an exchange looks at.
 
 Rows are those who read, columns those who wrote: which share of the groups was dropped.
+
+Figures: docs/measurements.md#what-known-tasks-cost
 """
 
 from __future__ import annotations

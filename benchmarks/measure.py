@@ -1,4 +1,4 @@
-"""Wall time, processor time and peak memory of a piece of work, and the name of the machine it ran on."""
+"""Measures wall time, processor time and peak memory of a piece of work, and names the machine."""
 
 from __future__ import annotations
 

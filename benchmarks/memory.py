@@ -1,4 +1,4 @@
-"""What a node holds at once, and what its memory plan says: a process with the real 0.5B weights for each setting.
+"""Compares the most memory that a node holds with its plan, in a process with the real 0.5B weights for each setting.
 
     python -m benchmarks.memory short               # completions of 64 tokens: ten minutes on two calm cores, 5 GiB
     python -m benchmarks.memory long                # of 256 tokens: a quarter of an hour, 7 GiB
@@ -12,6 +12,8 @@ of one prompt that is longer by what is left out: cache and activations are thos
 The peak of a piece is the node's resident set at its largest (VmHWM, shared libraries included) and, for llama.cpp, the
 largest PSS of the processes below it. Workers that read solutions are not started, and not counted in the plan: theirs
 is a limit for hostile solutions (`benchmarks.workers` has what they take).
+
+Figures: docs/measurements.md#memory
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How many small faults the tests of a package notice: mutants of its own modules, each against its own tests.
+"""Measures how many small faults the tests of a package notice: mutants of its modules, each against its own tests.
 
     python -m benchmarks.mutation                 # hours on two cores; may be stopped and goes on
     python -m benchmarks.mutation --only wire
@@ -6,6 +6,8 @@
 A mutant is one changed operator, comparison, connective or integer in one module. It is noticed if the tests of the
 package fail with it, or one of them takes more than `LONGEST_S`. Some mutants do the same as the program, and nobody
 tells which, so the share has no target: it compares tests with each other. Counts: the module, and 1 if noticed.
+
+Figures: docs/measurements.md#what-the-tests-notice
 """
 
 from __future__ import annotations

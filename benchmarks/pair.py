@@ -1,4 +1,4 @@
-"""Do a solver and a test writer learn more from each other than alone? The mechanism of `codezero verify`, small.
+"""Measures whether a solver and a test writer learn more from each other than alone, with small models.
 
     python -m benchmarks.pair            # three arms, three seeds: twenty minutes of a core
 
@@ -12,6 +12,8 @@ and optimizer are the product's, but all weights learn; programs are compared ex
     pair      the same, and the writer learns
 
 A piece is a seed: held-out scores each `EVERY` rounds.
+
+Figures: docs/measurements.md#what-a-solver-and-a-test-writer-learn-from-each-other
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How small an effect a benchmark can show, told before it runs: the least that a two-sided 5 % test, or a 95 %
+"""Tells how small an effect a benchmark can show, before it runs: the least that a two-sided 5 % test, or a 95 %
 interval, tells from nothing in 80 of 100 runs."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How many of the problems that a model writes are fit to be published, by level and by prompt.
+"""Measures how many of the problems that a model writes are fit to be published, by level and by prompt.
 
     python -m benchmarks.proposer --answers 40 --solve 4
 
@@ -8,6 +8,8 @@ problem as published only if that passes the tests; `corrected` puts the results
 as a proposer does. Solved: share of the published problems that some of M attempts
 solves, made from the question alone and followed by the dry run: their tests are right as far as can be told. The
 rest are wrong, too vague, or too hard for the solver.
+
+Figures: docs/measurements.md#how-good-the-problems-are
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How good predicted probabilities are against the truth. Plain functions of three equally long arrays."""
+"""Compares predicted probabilities with the truth: plain functions of three equally long arrays."""
 
 from __future__ import annotations
 

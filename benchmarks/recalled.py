@@ -1,4 +1,4 @@
-"""Programs that know the examples of a contest problem by heart: how many the evaluator takes for right.
+"""Measures how many programs that know the examples of a contest problem by heart the evaluator takes for right.
 
     python -m benchmarks.recalled          # about ten minutes on a core
 
@@ -10,6 +10,8 @@ at hand: what looking for memories costs them.
 Counts are letters: P taken for right, F for wrong by the dry run or by what a program seems to remember, R by a rule, ?
 left out or to the judge. Of attacks one for each variant, class by class; - where the rule for other inputs happens to
 be right for the example. Of programs two, what they are first: P or F.
+
+Figures: docs/measurements.md#how-right-the-evaluator-is
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How fast the rollout engines sample, and how near llama.cpp's rollouts are to the policy.
+"""Measures how fast the rollout engines sample, and how near llama.cpp's rollouts are to the policy.
 
     python -m benchmarks.rollout speed                      # five minutes on two calm cores
     python -m benchmarks.rollout avx2                       # alone: three minutes more
@@ -18,6 +18,8 @@ All with the catalogue's 0.5B model and its built-in problems.
 - `pinned`: the same with the catalogue's Q4_K_M file itself as the base.
 - `rounds`: whole rounds of a node alone, 4 tasks x 4 attempts, at most 256 tokens, LoRA, learning and judging included;
   with two threads, but `remote` with a rollout server of one thread on the same machine and a node of one.
+
+Figures: docs/measurements.md#speed
 """
 
 from __future__ import annotations

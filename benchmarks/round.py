@@ -1,4 +1,4 @@
-"""A round against GenRL 0.3.0's operations, and its learning against that of an earlier codezero, on the CPU.
+"""Compares a round with GenRL 0.3.0's operations, and its learning with that of an earlier codezero, on the CPU.
 
     python -m benchmarks.round g2 g4 g8                   # 15 minutes of processor time, 13 GiB
     python -m benchmarks.round lora full --before FOLDER  # 5 minutes of processor time, 7 GiB
@@ -16,6 +16,8 @@ With the catalogue's 0.5B model in float32, one side after the other, in work th
 
 A first short round, not counted, allocates the optimizer's state. The setting of the C library's allocator cannot be
 undone, so a reference that is measured after it has that too.
+
+Figures: docs/measurements.md#speed
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What rules, dry run and fresh tests make of a model's solutions, beside what their execution came to.
+"""Compares the verdicts of rules, dry run and fresh tests on a model's solutions with their execution.
 
     codezero eval --dataset mbpp --path mbpp.jsonl --limit 250 --samples 4 --temperature 0.8 --out samples
     python -m benchmarks.samples samples/results.jsonl
@@ -8,6 +8,8 @@ one group a problem with fresh tests drawn from MBPP's solution, as a node that 
 
 Counts are three letters a solution: P or F, what its tests come to when executed; how it is settled alone, and how in
 the group: P or F, R (wrong) by a rule, ? left to the judge or left out.
+
+Figures: docs/measurements.md#how-right-the-evaluator-is
 """
 
 from __future__ import annotations

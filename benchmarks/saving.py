@@ -1,4 +1,4 @@
-"""What saving costs a round of full fine-tuning: in the background, beside sampling, and as it was, between rounds.
+"""Measures what saving costs a round of full fine-tuning: in the background, and between rounds as it was.
 
     python -m benchmarks.saving                 about 4 minutes, 6 GiB and 8 GB of disk on two calm cores
 
@@ -6,6 +6,8 @@ A piece is one round. `before_s`: the round waits while all is written, flushed,
 this was measured. `alone_s`: sampling so many tokens with nothing beside it. `beside_s`: the same sampling while a
 checkpoint is written; `write_s`: how long that took; `waited_s`: how long an update right after sampling would have
 waited for it (learning, which takes as long as sampling, comes in between where there is any).
+
+Figures: docs/measurements.md#speed
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How right the evaluator is where it settles a solution without its model: the rules and the dry run alone.
+"""Measures how right the evaluator is where it settles a solution without its model, by rules and dry run alone.
 
     python -m benchmarks.settled --mbpp ../shared/data/mbpp.jsonl        # about ten minutes on two busy cores
 
@@ -12,6 +12,8 @@ would be asked of it, or be masked, counts as left to it.
 Counts are letters. Of a program two: P or F, what its tests come to when executed, T where that took too long to tell;
 then how it is settled, P or F by the dry run, R (wrong) by a rule, ? left to the judge. Of a problem's attacks one
 each, in the order of the settings; - where an attack does not apply.
+
+Figures: docs/measurements.md#how-right-the-evaluator-is
 """
 
 from __future__ import annotations

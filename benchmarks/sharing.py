@@ -1,4 +1,4 @@
-"""Does a node learn more from a swarm than alone? SAPO's experiment (arXiv 2509.08721) with small models.
+"""Measures whether a node learns more in a swarm than alone: SAPO's experiment (arXiv 2509.08721) with small models.
 
     python -m benchmarks.sharing                       # the arms of the paper, and the control that it lacks
     python -m benchmarks.sharing 4/4 4/4-liars-2       # these arms
@@ -25,6 +25,8 @@ Other words after I/J say what the last nodes are, whose number follows; results
 A piece is a seed: held-out score at T=1, own tokens, and groups trained on, as means over nodes, each `EVERY` rounds.
 Arms are compared seed by seed. A seed begins with the same models only on processors of one kind, so an arm that comes
 later, on another kind, takes seeds that its control has from there too (`--first`).
+
+Figures: docs/measurements.md#what-sharing-pays
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which problems of MBPP serve for what, once and for all, so that nothing is tuned or trained on what is reported.
+"""Divides the problems of MBPP, once and for all, so that nothing is tuned or trained on what is reported.
 
 | split | task ids | |
 |---|---|---|

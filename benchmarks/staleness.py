@@ -1,4 +1,4 @@
-"""What attempts of earlier policies are worth, by loss: the small node of `benchmarks.sharing`, alone.
+"""Measures what attempts of earlier policies are worth, by loss, with one small node of `benchmarks.sharing`.
 
     python -m benchmarks.staleness                                # all arms
     python -m benchmarks.staleness m2po-stale-64 grpo-replay-16   # these
@@ -12,6 +12,8 @@ weights are truncated ratios. Sampler, advantages, losses, replay and optimizer 
 
 A piece is a seed: held-out score at T=1, own tokens, and the share of tokens clipped since the last look, each `EVERY`
 rounds.
+
+Figures: docs/measurements.md#what-stale-attempts-are-worth
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a node sends to a rollout server after an update, and how long that takes.
+"""Measures what a node sends to a rollout server after an update, and how long that takes.
 
     python -m benchmarks.transfer full lora               # five minutes on two calm cores, 12 GiB
     python -m benchmarks.transfer full-slow lora-slow     # as long, over a link of 100 Mbit/s
@@ -11,6 +11,8 @@ is a proxy that passes on so many bytes a second. `all`: all that is trained; th
   upload, and taking it over.
 - `changed`: values that the update changed in bfloat16. `differ`: weights of the server that are not the node's,
   rounded, in the end.
+
+Figures: docs/measurements.md#what-a-rollout-server-is-sent
 """
 
 from __future__ import annotations

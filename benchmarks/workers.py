@@ -1,10 +1,12 @@
-"""What worker processes cost, and what several of them gain, over reference solutions of MBPP.
+"""Measures what worker processes cost, and what several of them gain, over reference solutions of MBPP.
 
     python -m benchmarks.workers
 
 First one attempt at a time: `read_attempts` called here against a job of one worker, the same attempt by both
 in turn. Then groups of four attempts, all given to the workers at once: groups a second with 1, 2 and 4 of them, each
 `--repeat` times in turn, the median shown. Last what a start costs, and the most memory that a worker has taken.
+
+Figures: docs/measurements.md#speed
 """
 
 from __future__ import annotations

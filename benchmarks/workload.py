@@ -1,5 +1,5 @@
-"""What the gossip benchmark makes of a node, real or simulated: texts to share, counters around its board and its
-calls, and what their numbers come to."""
+"""The parts of `benchmarks.gossip` that real and simulated nodes have in common: texts to share, counters around
+board and calls, and sums of their numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What test cases that a model writes are worth: of themselves, and to choose a solution.
+"""Measures what test cases that a model writes are worth: by themselves, and to choose a solution.
 
     codezero eval --dataset mbpp --path mbpp.jsonl --limit 60 --best-of 8 --verify --temperature 0.8 --out prompt
     python -m benchmarks.written prompt/results.jsonl          # by prompt and format alone
@@ -18,6 +18,8 @@ it orders the right and the wrong of the solutions that pass the shown tests: [p
 ties, twice, pairs twice]. That is what would be gained where neither a reference nor more tests are at hand: each
 answer counts as a writer of its own, and a result is agreed on if more than one writer gives it for an input and no
 other result as often.
+
+Figures: docs/measurements.md#what-test-cases-by-a-model-are-worth
 """
 
 from __future__ import annotations

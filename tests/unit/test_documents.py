@@ -226,6 +226,19 @@ def test_benchmarks_named_exist(path):
         assert (ROOT / f"{module.replace('.', '/')}.py").exists(), f"{name(path)} names {module}"
 
 
+def test_every_benchmark_has_its_figures_in_a_document():
+    text = "".join(path.read_text(encoding="utf-8") for path in DOCUMENTS)
+    for path in (ROOT / "benchmarks").glob("*.py"):
+        if "__main__" in path.read_text(encoding="utf-8"):
+            assert re.search(rf"benchmarks[./]{path.stem}\b", text), f"no document names benchmarks.{path.stem}"
+
+
+def test_the_section_that_a_benchmark_names_for_its_figures_exists():
+    for path in (ROOT / "benchmarks").glob("*.py"):
+        for page, anchor in re.findall(r"^Figures: (\S+)#(\S+)$", path.read_text(encoding="utf-8"), re.MULTILINE):
+            assert anchor in anchors(ROOT / page), f"{path.name} names {page}#{anchor}"
+
+
 def test_what_compose_takes_from_the_environment_is_explained():
     taken = set(re.findall(r"CODEZERO_\w+", (ROOT / "docker-compose.yaml").read_text(encoding="utf-8")))
     explained = set(re.findall(r"CODEZERO_\w+", "".join(path.read_text(encoding="utf-8") for path in DOCUMENTS)))
