@@ -171,8 +171,8 @@ def logistic_regression(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def weights(arms: Sequence[Result], names: Sequence[str]) -> dict[str, float]:
-    """By feature, fitted on all solutions of these arms as they are when nothing is known of their tests. All features
-    should be higher of right ones: one that comes out below 0 is noise and left out."""
+    """Returns weights by feature, fitted on all solutions of these arms as if nothing was known of their tests.
+    All features should be higher of right ones: one that comes out below 0 is noise and left out."""
     rows = left_open(arms, at_once=True)
     x = np.array([[found[name] for name in names] for *_, found in rows])
     fitted = logistic_regression(x, np.array([float(right) for _, right, _ in rows]))
@@ -204,7 +204,7 @@ def _line(entry: tuple[str, Mapping[str, float]]) -> str:
 
 
 def table(results: Mapping[str, Result]) -> str:
-    """How the judges, with the weights that ship, rank what they are asked about, and what they tell."""
+    """Returns how the judges, with the weights that ship, rank solutions, and of which they are sure."""
     rows = [
         row(judge, arms, at_once) for judge, arms in by_judge(results, "report").items() for at_once in (True, False)
     ]

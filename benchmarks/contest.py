@@ -73,8 +73,8 @@ def task_of(problem: Problem) -> Task:
 
 
 def printed(program: str, given: str) -> str | None:
-    """What a program of ours prints; None where it fails or takes long. Standard input is a file, as contests have it
-    and programs rely on."""
+    """Returns the output of a program of ours; None where it fails or takes long. Standard input is a file, as
+    contests have it and programs rely on."""
     with TemporaryFile("w+") as stdin:
         stdin.write(given)
         stdin.seek(0)
@@ -121,7 +121,7 @@ def functions(known: Mapping[str, tuple[Task, str]], seed: int, name: str) -> li
 
 
 def settle(code: str, task: Task, style: str) -> tuple[str, str, float, str]:
-    """How a program is settled, as above: letter, style, processor seconds, reason."""
+    """Returns how a program is settled, as above: letter, style, processor seconds, reason."""
     began = time.process_time()
     (found,) = read(task, [Attempt(fenced(code), code)])
     spent = round(time.process_time() - began, 3)
@@ -133,7 +133,7 @@ def settle(code: str, task: Task, style: str) -> tuple[str, str, float, str]:
 
 
 def table(results: Mapping[str, Result]) -> str:
-    """What is settled of each kind of program, and how rightly."""
+    """Returns how many programs of each kind are settled, and how rightly."""
     rows = []
     for kind in ("programs", "functions"):
         result = results[kind]
@@ -156,7 +156,7 @@ def table(results: Mapping[str, Result]) -> str:
 
 
 def stopped(result: Result) -> str:
-    """What stopped those that are left to the judge, and which rules refused what; the slowest."""
+    """Returns in lines the causes of what is left to the judge or refused, wrong verdicts, and the slowest programs."""
     every = [(name, *one) for name, found in result.counts.items() for one in found]
     causes = Counter(
         (settled, "right" if was == "P" else "wrong", reason)

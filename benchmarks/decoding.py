@@ -41,7 +41,7 @@ BEFORE = (
     (decoding, "grouped_queries", nullcontext),
     (sample, "ENDED_SHARE", 1 / 2),
 )
-"""What is as it was: where, its name, and what stands there instead."""
+"""The parts that are as they were: where each is, its name, and its replacement."""
 
 
 class Decoding:

@@ -49,7 +49,7 @@ class Policy(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """How solvers answer."""
+    """A model of how solvers answer."""
 
     log_odds: LogOdds
     batch_size: int = 4

@@ -17,9 +17,9 @@ def evaluated(
     evaluate: Callable[[], Any],
     folder: Path = harness.STATE / "evaluations",
 ) -> Any:
-    """What `evaluate` gives, as JSON; from the last time where the same weights, a file or a folder of them, were
-    evaluated with the same settings (problems, samples, temperature, seed, ...). The code is no part of that: where it
-    changes what comes out, the settings must say so. Raises FileNotFoundError: there are no weights."""
+    """Returns the result of `evaluate`, as JSON; that of the last time where the same weights, a file or a folder of
+    them, were evaluated with the same settings (problems, samples, temperature, seed, ...). The code is no part of
+    that: where it changes what comes out, the settings must say so. Raises FileNotFoundError: there are no weights."""
     digest = hash_of(weights)
     key = hashlib.sha256(json.dumps([digest, settings], sort_keys=True).encode()).hexdigest()[:16]
     path = folder / f"{key}.json"

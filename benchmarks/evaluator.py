@@ -63,7 +63,7 @@ def read_samples(path: Path, limit: int | None = None, splits: Sequence[Split] =
 
 
 def variants(config: NodeConfig) -> dict[str, NodeConfig]:
-    """What is compared: settings by name, the slow ones last."""
+    """Returns the settings that are compared, by name, the slow ones last."""
     return {
         "shipped": config,
         "no dry run": _changed(config, dry_run=False),
@@ -170,7 +170,7 @@ def every(step: int) -> list[Attack]:
 def attack_report(
     evaluator: FrozenEvaluator, hosts: Sequence[Sample], attacks: Sequence[Attack] = ATTACKS
 ) -> list[str]:
-    """How many attacks end with a wrong solution over one half, lift it there, or raise it by more than a tenth."""
+    """Returns in lines how many attacks end with a wrong solution over one half, lift it there, or raise it by 0.1."""
     before, _ = verdicts_of(evaluator, hosts)
     raised: Counter[str] = Counter()
     tried: Counter[str] = Counter()

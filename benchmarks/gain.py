@@ -19,7 +19,7 @@ GAINS, PASSES = (0.0, 0.03, 0.05, 0.08, 0.10, 0.15), (1, 2, 4, 8, 16, 32)
 
 
 def share_found(gain: float, passes: int, runs: int) -> float:
-    """Of so many runs, the share of which the last look says that it learns."""
+    """Returns the share of simulated runs of which the last look says that they learn."""
     rng = np.random.default_rng(0)
     return sum(_is_found(rng, gain, passes) for _ in range(runs)) / runs
 

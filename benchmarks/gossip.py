@@ -205,7 +205,7 @@ def line(label: str, numbers: Numbers, columns: Mapping[str, str]) -> str:
 
 
 def ratios(rows: Mapping[str, Numbers]) -> str:
-    """What a node costs in each row, by what it costs in the first."""
+    """Returns a node's costs in each row divided by those in the first."""
     first, *others = rows.values()
     lines = [
         f"{label}: " + ", ".join(f"{numbers[name] / first[name]:.2f}x the {name}" for name in ("calls", "KB", "CPU ms"))

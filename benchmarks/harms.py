@@ -249,4 +249,4 @@ HARMS = {
         partial(Machine.set_clock, ahead_s=CLOCK_JUMP_S), 180, partial(Machine.set_clock, ahead_s=0)
     ),
 }
-"""What goes wrong. `node-1` is never killed alone, so that its memory can be followed."""
+"""The harms by name. `node-1` is never killed alone, so that its memory can be followed."""

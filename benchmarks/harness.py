@@ -46,7 +46,7 @@ Counts = Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """What a figure is to come to. It is part of the result, so that it cannot move after the figure is known."""
+    """The bounds of a figure. They are part of the result, so that they cannot move after the figure is known."""
 
     figure: str
     at_least: float | None = None
@@ -273,7 +273,7 @@ class _Kept:
         return list(sittings.values()), counts
 
     def append(self, piece: str, counts: Counts, sitting: Sitting) -> None:
-        """For good, with the sitting as it is after this piece."""
+        """Adds a piece for good, with the sitting as it is after it."""
         self._file.write(msgspec.json.encode((piece, counts, sitting)) + b"\n")
         self._file.flush()
         os.fsync(self._file.fileno())

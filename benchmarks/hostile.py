@@ -111,7 +111,7 @@ def hostile_groups() -> list[RolloutGroup]:
 
 
 def ordinary_groups() -> list[RolloutGroup]:
-    """As many, of solved problems, of whose attempts some are wrong."""
+    """Returns as many groups of solved problems, with some wrong attempts."""
     mark = secrets.token_hex(4)
     return [
         group(
@@ -185,8 +185,8 @@ def play(network: Network, make: MakeGroups, num_rounds: int, settings: Sequence
 
 
 def watch(node: subprocess.Popen[bytes]) -> tuple[int, list[tuple[float, float]]]:
-    """Of the node and its children until it ends: the most memory, each page divided by those who share it, in bytes;
-    and at several times (Unix, in seconds) the processor seconds spent so far."""
+    """Watches the node and its children until it ends. Returns their most memory, each page divided by those who share
+    it, in bytes, and at several times (Unix, in seconds) the processor seconds spent so far."""
     peak, spent = 0, []
     while node.poll() is None:
         try:
@@ -202,7 +202,7 @@ def watch(node: subprocess.Popen[bytes]) -> tuple[int, list[tuple[float, float]]
 
 
 def processor_s(line: dict[str, Any], spent: Sequence[tuple[float, float]]) -> float:
-    """What a reported round took of the processor, in seconds."""
+    """Returns the processor seconds of a reported round."""
     ended_s = line["finished_at_s"]
     started_s = ended_s - sum(line["seconds"].values())
     within = [seconds for at_s, seconds in spent if started_s <= at_s <= ended_s]
@@ -281,7 +281,7 @@ class Peer:
         self.address = self._link.addresses[0]
 
     def publish(self, groups: Sequence[RolloutGroup], num_rounds: int) -> None:
-        """In GenRL's format for every round, since records there belong to a round's number."""
+        """Publishes groups; in GenRL's format for every round, since records there belong to a round's number."""
         self._link.run(self._publish(groups, self._rounds or range(num_rounds + 2)))
 
     async def _publish(self, groups: Sequence[RolloutGroup], rounds: Sequence[int]) -> None:

@@ -145,7 +145,7 @@ def kinds_of_nodes(path: Path) -> dict[str, TasksConfig]:
 
 
 def proposals(path: Path) -> list[Proposal]:
-    """For what a proposer writes stand problems of MBPP's validation split, which no node draws."""
+    """Returns problems of MBPP's validation split, which no node draws, in place of those that a proposer writes."""
     written = []
     for task, _ in splits.references(splits.Split.tune, path).values():
         question, name = task.question.partition("\n\n")[0], task.tests.partition("(")[0].split()[-1]
@@ -193,7 +193,7 @@ def kind_of(name: str) -> str:
 
 
 def share(counts: Counts, readers: Collection[str], writers: Collection[str]) -> float:
-    """Of the groups that these read of those, which share was dropped."""
+    """Returns the share that was dropped of the groups that `readers` read of `writers`."""
     of_these = [(key, count) for key, count in counts.items() if key[0] in readers and key[1] in writers]
     return sum(count for key, count in of_these if key[2]) / max(sum(count for _, count in of_these), 1)
 

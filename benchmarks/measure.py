@@ -28,7 +28,7 @@ _CLEAR_REFS, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What a piece of work took."""
+    """The cost of a piece of work."""
 
     wall_s: float
     cpu_s: float

@@ -152,7 +152,7 @@ def read(settings: Sequence[str]) -> tuple[Any, int]:
 
 
 def planned(settings: Sequence[str]) -> MemoryEstimate:
-    """What the plan says today, without workers."""
+    """Returns the memory plan of today, without workers."""
     config, prompt = read(settings)
     judge = {
         Backend.transformers: 4 * QWEN_0_5B.num_parameters,

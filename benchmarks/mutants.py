@@ -27,7 +27,7 @@ OPERATORS = {
 
 
 def mutants(code: str, count: int, rng: random.Random) -> list[str]:
-    """At most so many different programs, drawn from all single changes of operators, comparisons and integers."""
+    """Returns at most `count` different programs, drawn from all single changes of operators, comparisons, integers."""
     changes = [
         (node, change) for node, at in enumerate(ast.walk(ast.parse(code))) for change in range(len(list(_changes(at))))
     ]

@@ -94,7 +94,7 @@ class Copy:
 
     @cached_property
     def _tests_s(self) -> Mapping[str, float]:
-        """How long each file of tests takes without any change, the shortest first, so that most mutants end soon."""
+        """The seconds of each file of tests without any change, the shortest first, so that most mutants end soon."""
         times_s = {}
         for path in (self._folder / "tests/unit" / self._package.tests).rglob("test_*.py"):
             began_s, tests = time.monotonic(), str(path.relative_to(self._folder))

@@ -31,7 +31,7 @@ class Design(str, Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Power:
-    """What `n` units can show of a figure."""
+    """The smallest effect on a figure that `n` units can show."""
 
     figure: str
     design: Design

@@ -56,7 +56,7 @@ Write = Callable[[int, int], Sequence[Draft]]
 
 @dataclass
 class Tally:
-    """What became of the answers of one variant at one level."""
+    """The answers of one variant at one level, counted by how they were used."""
 
     written: int = 0
     parsed: int = 0
@@ -116,7 +116,7 @@ def naive(model: LocalModel) -> Write:
 
 
 class Vouch(Enum):
-    """What a problem's own solution must do for it."""
+    """The condition that a problem's own solution has to meet."""
 
     nothing = "nothing"
     passes = "passes"
@@ -124,7 +124,7 @@ class Vouch(Enum):
 
 
 def variants(load: Callable[[ProposerConfig], LocalModel], config: ProposerConfig) -> dict[str, tuple[Write, Vouch]]:
-    """What is compared, by name."""
+    """Returns the variants that are compared, by name."""
 
     def shipped(**changes: object) -> Write:
         changed = ProposerConfig(**{**vars(config), **changes})
@@ -178,7 +178,7 @@ def batches(number: int, size: int) -> Iterator[int]:
 
 
 def num_solved(model: policy.LoadedModel, tasks: Sequence[Task], attempts: int, batch_size: int) -> int:
-    """How many tasks some attempt solves, as far as the dry run can tell."""
+    """Returns the number of tasks that some attempt solves, as far as the dry run can tell."""
     solver = measuring_solver(model, attempts, 256, 1.0, 0, lambda *_: None, sample_groups)
     solved = 0
     for start in range(0, len(tasks), batch_size):

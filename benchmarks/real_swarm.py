@@ -41,7 +41,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meter:
-    """What a node has used so far."""
+    """The traffic and processor time of a node so far."""
 
     traffic: Traffic
     python_cpu_s: float
@@ -79,7 +79,7 @@ class RealNode:
         return Meter(traffic=traffic, python_cpu_s=cpu_s[0], daemon_cpu_s=sum(cpu_s[1:]))
 
     def memory_bytes(self) -> int:
-        """Of Python and daemon, each page divided by the processes that share it. Linux only."""
+        """Returns the memory of Python and daemon, each page divided by the processes that share it. Linux only."""
         return sum(process.memory_full_info().pss for process in self._processes())
 
     def close(self) -> None:

@@ -66,7 +66,7 @@ def attacks(has_hidden: bool, name: str) -> list[str]:
 
 
 def is_right_by_chance(one: Problem, variant: int) -> bool:
-    """Whether the rule of a variant gives the answer of the example, which nobody could hold against it."""
+    """Returns True if the rule of a variant gives the answer of the example, which nobody could hold against it."""
     given, expected = one.shown
     with suppress(ValueError, IndexError):
         return str(eval(RULES[variant % VARIANTS], {"data": given.strip()})).split() == expected.split()
@@ -107,7 +107,7 @@ def attacks_table(results: Mapping[str, Result]) -> str:
 
 
 def programs_table(results: Mapping[str, Result]) -> str:
-    """What looking for memories makes of programs that pass the example."""
+    """Returns the verdicts, with the search for memorised answers, on programs that pass the example."""
     result = results["right"]
     (target,) = result.targets
     rows = []

@@ -91,7 +91,7 @@ def folder_of(kind: str, options: Any) -> Path:
 
 
 def policy(folder: Path, moved: bool) -> LoadedModel:
-    """In float32 with an adapter, as it starts or moved."""
+    """Returns the policy in float32 with an adapter, as it starts or moved."""
     loaded = load_model(MODEL, folder, torch.device("cpu"), torch.float32)
     adapted = apply_lora(loaded.model, TrainConfig(), 0)
     random = torch.Generator().manual_seed(2)

@@ -132,7 +132,7 @@ def attacks(known: Known, seed: int, found: Mapping[str, Sequence[str]], arm: st
 
 
 def programs_table(results: Mapping[str, Result]) -> str:
-    """How many references and mutants are settled, and how rightly."""
+    """Returns how many references and mutants are settled, and how rightly."""
     result = results["programs"]
     wrong, refused = result.targets
     rows = []

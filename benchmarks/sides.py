@@ -32,14 +32,14 @@ from codezero.types import (
 )
 
 REWARDS = (1.5, 0.2, -0.2, 0.7)
-"""Of a group's attempts in turn; no mean of full turns is among them, so every attempt has an advantage."""
+"""The rewards of a group's attempts in turn; no mean of full turns is among them, so every attempt has an advantage."""
 PLAIN = TrainConfig(loss_type=LossType.grpo, scale_rewards=RewardScale.group, min_advantage=0.0, max_trained=0)
 """GRPO as published, with all attempts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What both sides do in one round."""
+    """The work of both sides in one round."""
 
     tasks: tuple[Task, ...]
     num_generations: int

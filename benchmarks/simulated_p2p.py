@@ -33,7 +33,7 @@ class SimulatedNetwork:
 
 @dataclass(frozen=True, slots=True)
 class Contact:
-    """As hivemind's PeerInfo."""
+    """The fields of hivemind's PeerInfo that are used."""
 
     peer_id: PeerID
     addrs: tuple[str, ...]

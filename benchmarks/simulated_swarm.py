@@ -24,7 +24,7 @@ from codezero.types import RoundId
 
 
 class MeteredP2P(Metered, SimulatedP2P):
-    """With counters."""
+    """A simulated P2P with counters."""
 
 
 class SimulatedNode:

@@ -39,7 +39,8 @@ BEHAVIOURS = ("garbage", "copies", "liars", "stale", "takers", "weak", "strong",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """What the name of an arm says: `I/J`, `I/J-filtered`, or `I/J-MANNER-NUMBER`, and `-accuracy` after any."""
+    """The settings that the name of an arm stands for: `I/J`, `I/J-filtered`, or `I/J-MANNER-NUMBER`, and
+    `-accuracy` after any."""
 
     num_local: int
     num_external: int

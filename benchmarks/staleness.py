@@ -49,7 +49,7 @@ ARMS = tuple(f"{loss.value}-{how}" for loss in LOSSES for how in (ALONE, "stale-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """What the name of an arm says."""
+    """The settings that the name of an arm stands for."""
 
     train: TrainConfig
     staleness: int

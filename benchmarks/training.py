@@ -36,7 +36,7 @@ class Node:
     and is stopped, as by Ctrl-C, with the `with` statement or this process."""
 
     def __init__(self, settings: Mapping[str, Any], folder: Path, last_round: int, num_nodes: int = 1) -> None:
-        """With several nodes the folder is the first one's, in that of their swarm."""
+        """If there are several nodes, the folder is the first one's, in that of their swarm."""
         self._settings, self._folder, self._last_round, self._num_nodes = settings, folder, last_round, num_nodes
         self._process: subprocess.Popen[bytes] | None = None
         self._lost: list[str] = []
@@ -126,7 +126,8 @@ def weights_of(folder: Path, checkpoint: str) -> Path:
 
 
 def probed(folder: Path) -> Counts:
-    """What the node's probes came to: (round, share right at T=1, share right greedily) of each pass, and its words."""
+    """Returns the results of the node's probes: (round, share right at T=1, share right greedily) of each pass, and
+    its words."""
     path = folder / "logs" / probes.NODE.file
     if not path.exists():
         return {"passes": [], "text": ""}

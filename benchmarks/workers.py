@@ -82,7 +82,7 @@ def start_s() -> float:
 
 
 def peak_mib(workers: Workers) -> int:
-    """Of the worker that has taken most; 0 where the system does not tell."""
+    """Returns the most memory that a worker has taken; 0 where the system does not tell."""
     status = [Path(f"/proc/{pid}/status") for pid in workers.pids]
     lines = [line for path in status if path.exists() for line in path.read_text().splitlines()]
     return max((int(line.split()[1]) >> 10 for line in lines if line.startswith("VmHWM")), default=0)

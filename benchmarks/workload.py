@@ -54,7 +54,7 @@ Numbers = Mapping[str, float]
 
 @dataclass(slots=True)
 class Record:
-    """What one node saw of a round. Times are those of its event loop, which all processes of a machine share."""
+    """The exchange of one node in a round. Times are of its event loop, which all processes of a machine share."""
 
     began_s: float = 0.0
     publishing_s: float = 0.0
@@ -132,7 +132,7 @@ class Traffic:
 
 
 class Metered:
-    """To be mixed into a P2P: counts what it calls, serves and sends."""
+    """A mixin for a P2P that counts its calls, what it serves and sends."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

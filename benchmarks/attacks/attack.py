@@ -1,4 +1,4 @@
-"""What an attack is, and what is to stop it."""
+"""An attack, and the defence that is to stop it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from codezero.types import Task
 
 
 class Defence(str, Enum):
-    """What stops an attack."""
+    """A defence that stops an attack."""
 
     UNREAD = "unread"
     """It stands outside the first Python block, which is all that is read."""
@@ -36,7 +36,7 @@ class Attack:
     stopped_by: Defence
     transform: Transform
     of_program: bool = False
-    """Whether it attacks a program that reads stdin, and not a function."""
+    """True if it attacks a program that reads stdin, and not a function."""
 
     def apply(self, text: str, task: Task) -> str:
         """The completion `text`, a wrong solution in a fenced block, under attack; unchanged where the attack needs

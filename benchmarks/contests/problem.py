@@ -1,4 +1,4 @@
-"""What a contest problem is, and how its inputs are drawn."""
+"""A contest problem, and functions that draw its inputs."""
 
 from __future__ import annotations
 
