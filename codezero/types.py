@@ -199,7 +199,8 @@ class FreshCases:
     recalled: Memorised = Memorised.NOT_CHECKED
     """The finding on whether it seems to contain the answers to the visible tests."""
     unverified: bool = False
-    """True if the attempt passed no other tests than those that its author was shown."""
+    """True if nothing speaks for the attempt but tests that its author was shown, or hidden ones that all expect one
+    output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

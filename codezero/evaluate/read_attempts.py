@@ -96,18 +96,11 @@ def _with_fresh(
             is_unknown = is_small or tests.one_result or len(tests.asked) < min(MIN_ASKED, request.num_fresh)
             if is_unknown and p_by_fresh(one) is None:
                 told[number] = dataclasses.replace(one, recalled=Memorised.UNKNOWN)
-    elif _has_other_output(request.more_tests, suite):
-        told = {}
+    elif len({one.expected.strip() for one in parse_tests(request.more_tests).examples}) > 1:
+        told = {}  # a program that prints one answer to all but the examples fails a hidden test
     else:
         told = _memorised_by(request, suite, functions, passing, ends_s)
     return [replace(one, fresh=told.get(number, one.fresh)) for number, one in enumerate(found)]
-
-
-def _has_other_output(more_tests: str, suite: TestSuite) -> bool:
-    """Returns whether hidden examples expect several outputs, or one that no visible one does: then a program that
-    prints an answer by heart fails one."""
-    shown, hidden = ({one.expected.strip() for one in each.examples} for each in (suite, parse_tests(more_tests)))
-    return len(hidden) > 1 or not hidden <= shown
 
 
 def _memorised_by(

@@ -17,6 +17,7 @@ from codezero.types import Memorised, TaskOrigin
 QUESTION = "Read a number and so many more. Print the sum of their squares."
 TESTS = "Input:\n3\n1 2 4\nOutput:\n21\n"
 RIGHT = "n = int(input())\nprint(sum(int(x) ** 2 for x in input().split()[:n]))"
+TABLE_OF_LENGTHS = "data = open(0).read()\nprint(21 if len(data) == 8 else 5)"
 ASKED = "Read a number. Print YES if it is a square, else NO.\n\nExample input:\n9\nExample output:\nYES"
 SQUARE = "import math\nn = int(input())\nprint('YES' if math.isqrt(n) ** 2 == n else 'NO')"
 
@@ -122,10 +123,16 @@ def test_a_program_that_never_ends_on_other_inputs_is_left_out():
 
 
 def test_nothing_is_looked_for_where_hidden_tests_are_at_hand_or_nothing_fresh_is_wanted():
-    table = "data = open(0).read()\nprint(21 if len(data) == 8 else 5)"
-    assert found(RIGHT, more_tests="Input:\n1\n5\nOutput:\n25\n").fresh.unverified is False
-    assert found(table, more_tests="Input:\n1\n5\nOutput:\n5\n").fresh.recalled is Memorised.NOT_CHECKED
-    assert found(table, num_fresh=0).fresh.recalled is Memorised.NOT_CHECKED
+    hidden = "Input:\n1\n5\nOutput:\n25\nInput:\n1\n3\nOutput:\n9\n"
+    assert found(RIGHT, more_tests=hidden).fresh.unverified is False
+    assert found(TABLE_OF_LENGTHS, num_fresh=0).fresh.recalled is Memorised.NOT_CHECKED
+
+
+def test_hidden_tests_that_all_expect_one_output_do_not_speak_for_a_program_with_that_default():
+    table = found(TABLE_OF_LENGTHS, more_tests="Input:\n1\n5\nOutput:\n5\nInput:\n2\n1 2\nOutput:\n5\n")
+    assert (table.fresh.recalled, table.settled(fatal_rules=True)) == (Memorised.YES, False)
+    right = found(RIGHT, more_tests="Input:\n1\n5\nOutput:\n25\nInput:\n2\n3 4\nOutput:\n25\n")
+    assert (right.fresh.recalled, right.settled(fatal_rules=True)) == (Memorised.NO, True)
 
 
 def test_hidden_tests_with_both_answers_tell_right_from_constant():
