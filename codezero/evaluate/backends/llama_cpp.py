@@ -17,7 +17,7 @@ from typing import TypeVar
 import msgspec
 
 from codezero.config import EvaluatorConfig, checkout
-from codezero.errors import EvaluatorError
+from codezero.errors import EvaluatorError, told_as
 from codezero.evaluate.backends.base import MAX_PROMPT_TOKENS, Chat
 from codezero.evaluate.backends.http import OpenAIBackend
 from codezero.evaluate.backends.llama_cpp_server import Settings, Started
@@ -104,7 +104,8 @@ class LlamaCppBackend:
             threads=self._threads,
             key=key,
         )
-        with tempfile.TemporaryFile() as complaints:
+        told = told_as(EvaluatorError, f"{self.name} cannot be started", "free some memory or open files")
+        with told, tempfile.TemporaryFile() as complaints:
             # A session of its own: Ctrl-C goes to this process only, and the end of the pipe stops the other.
             self._process = subprocess.Popen(
                 self._command,

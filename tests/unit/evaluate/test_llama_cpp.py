@@ -208,6 +208,12 @@ def test_a_program_that_does_not_start_is_an_error_of_one_plain_line(tmp_path, p
     assert made._process is None
 
 
+def test_a_process_that_the_machine_does_not_start_is_an_error_of_the_judge():
+    made = LlamaCppBackend(EvaluatorConfig(), Path("none.gguf"), 1, ["/nowhere/python"])
+    with pytest.raises(EvaluatorError, match="cannot be started: No such file or directory; free"):
+        made.write([CHAT], 1)
+
+
 @pytest.mark.slow
 @pytest.mark.real_model
 def test_the_real_judge_ranks_a_reference_above_a_stub_in_one_process_and_in_the_other():
