@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from sys import getsizeof
 from typing import Any
 
@@ -38,25 +38,6 @@ from codezero.evaluate.dryrun.streams import PER_CASE, Stream, open_file, read_l
 from codezero.evaluate.dryrun.text import convert, format_value, repr_of, text_of
 from codezero.evaluate.dryrun.type_values import TYPES
 from codezero.evaluate.dryrun.values import Builtin, Iterating, charged
-
-
-class _Charged:
-    """An iterator that charges as `charged` does, and goes on after an error, as `map` and `filter` do."""
-
-    __slots__ = ("cost", "items")
-
-    def __init__(self, items: Iterator[Any], width: int = 1) -> None:
-        self.items, self.cost = items, 1 + (width >> 3)
-
-    def __iter__(self) -> _Charged:
-        return self
-
-    def __next__(self) -> Any:
-        meter.left -= self.cost
-        if meter.left < 0:
-            meter.refill()
-        return next(self.items)
-
 
 _ADD = BINARY["Add"]
 
@@ -136,11 +117,11 @@ def _map(function: Any, *sources: Any) -> Iterating:
     if not sources:
         raise TypeError("map() must have at least two arguments.")
     fed = [kept(source) for source in sources]
-    return Iterating(_Charged(map(function, *fed), len(fed)))
+    return Iterating(charged(map(function, *fed), len(fed)))
 
 
 def _filter(function: Any, items: Any, /) -> Iterating:
-    return Iterating(_Charged(filter(function, lazy(items))))
+    return Iterating(charged(filter(function, lazy(items))))
 
 
 def _iter(value: Any, *sentinel: Any) -> Any:

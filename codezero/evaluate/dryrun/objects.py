@@ -12,7 +12,7 @@ from sys import getsizeof
 from typing import TYPE_CHECKING, Any
 
 from codezero.evaluate.dryrun.budget import IN_TEST, Cheat, Stop, Unsupported, meter
-from codezero.evaluate.dryrun.values import Iterating, charged
+from codezero.evaluate.dryrun.values import Charged, Iterating
 
 if TYPE_CHECKING:
     from codezero.evaluate.dryrun.classes import Class
@@ -148,7 +148,7 @@ class Instance:
 
     def __iter__(self) -> Iterator[Any]:
         found = self.iterator()
-        return found if isinstance(found, Iterating) else charged(_Stepping(found))
+        return found if isinstance(found, Iterating) else Charged(found)
 
     def iterator(self) -> Iterating | Instance:
         """Returns the result of `__iter__`, or an iterator over the results of `__getitem__`."""
@@ -263,18 +263,3 @@ def _define(name: str) -> None:
 
 for _name in (*BINARY, *ORDER, *UNARY):
     _define(_name)
-
-
-class _Stepping:
-    """An iterator over an instance that has `__next__`."""
-
-    __slots__ = ("instance",)
-
-    def __init__(self, instance: Instance) -> None:
-        self.instance = instance
-
-    def __iter__(self) -> _Stepping:
-        return self
-
-    def __next__(self) -> Any:
-        return self.instance.invoke("__next__")

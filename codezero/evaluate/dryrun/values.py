@@ -309,14 +309,28 @@ class Iterating(Hidden):
             meter.nested -= 1
 
 
-def charged(items: Iterable[Any], width: int = 1) -> Iterator[Any]:
-    """Yields the items and charges a step for each, more if each is a new tuple of many (`width`) parts."""
-    cost = 1 + (width >> 3)
-    for item in items:
-        meter.left -= cost
+class Charged:
+    """An iterator that charges a step for each item, more if each is a new tuple of many (`width`) parts. It goes on
+    after an error, as CPython's iterators do and a generator does not."""
+
+    __slots__ = ("cost", "items")
+
+    def __init__(self, items: Iterator[Any], width: int = 1) -> None:
+        self.items, self.cost = items, 1 + (width >> 3)
+
+    def __iter__(self) -> Charged:
+        return self
+
+    def __next__(self) -> Any:
+        item = next(self.items)
+        meter.left -= self.cost
         if meter.left < 0:
             meter.refill()
-        yield item
+        return item
+
+
+def charged(items: Iterable[Any], width: int = 1) -> Charged:
+    return Charged(iter(items), width)
 
 
 class Opaque:
