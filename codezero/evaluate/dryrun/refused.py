@@ -1,4 +1,5 @@
-"""Programs that parse but that CPython refuses to compile, apart from what scope.py finds."""
+"""Programs that parse but that CPython refuses to compile, apart from what their translation finds, such as a `return`
+outside a function."""
 
 from __future__ import annotations
 import __future__

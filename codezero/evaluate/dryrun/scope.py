@@ -1,4 +1,7 @@
-"""Python's scoping rules: finds the scope and slot of each name from the syntax tree."""
+"""Python's scoping rules: finds the scope and slot of each name from the syntax tree.
+
+Programs that break the rules are refused before (refused.py).
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,7 @@ class Scope:
 
 
 def function_scope(node: FunctionNode | ast.Lambda, parent: Scope) -> Scope:
-    """Returns the scope of a function, its parameters first. Raises CompileError for two parameters of one name."""
+    """Returns the scope of a function, its parameters first."""
     name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
     scope = Scope("function", parent, prefix=f"{name}.<locals>.")
     arguments = node.args
@@ -69,17 +72,14 @@ def function_scope(node: FunctionNode | ast.Lambda, parent: Scope) -> Scope:
     names += [a.arg for a in arguments.kwonlyargs]
     names += [arguments.kwarg.arg] if arguments.kwarg else []
     for name in names:
-        if scope.mangled(name) in scope.slots:
-            raise CompileError(f"duplicate argument '{name}' in function definition")
         scope.declare(scope.mangled(name))
-    body = [node.body] if isinstance(node, ast.Lambda) else node.body
-    _declare(scope, body, set(names))
+    _declare(scope, [node.body] if isinstance(node, ast.Lambda) else node.body)
     return scope
 
 
 def class_scope(node: ast.ClassDef, parent: Scope) -> Scope:
     scope = Scope("class", parent, node.name, f"{node.name}.")
-    _declare(scope, node.body, set())
+    _declare(scope, node.body)
     return scope
 
 
@@ -92,25 +92,14 @@ def comprehension_scope(node: Comprehension, parent: Scope) -> Scope:
     return scope
 
 
-def _declare(scope: Scope, body: Iterable[ast.AST], params: set[str]) -> None:
-    stored: set[str] = set()
+def _declare(scope: Scope, body: Iterable[ast.AST]) -> None:
     names: list[str] = []
     for found in own_nodes(body):
         if isinstance(found, ast.Global | ast.Nonlocal):
-            for name in found.names:
-                if name in params or scope.mangled(name) in stored:
-                    raise CompileError(f"name '{name}' is parameter or assigned before its declaration")
-                name = scope.mangled(name)
-                if isinstance(found, ast.Global):
-                    scope.globals.add(name)
-                    continue
-                if scope.parent is None or scope.parent.find(name) is None:
-                    raise CompileError(f"no binding for nonlocal '{name}' found")
-                scope.nonlocals.add(name)
+            declared = scope.globals if isinstance(found, ast.Global) else scope.nonlocals
+            declared.update(map(scope.mangled, found.names))
         else:
-            for name in _bound_by(found):
-                stored.add(scope.mangled(name))
-                names.append(scope.mangled(name))
+            names += map(scope.mangled, _bound_by(found))
     for name in names:
         if name not in scope.globals and name not in scope.nonlocals:
             scope.declare(name)
