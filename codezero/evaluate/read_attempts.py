@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from codezero.evaluate.copies import program_of
 from codezero.evaluate.dryrun import budget_of, dry_run, share_of
-from codezero.evaluate.fresh.draw import MIN_ASKED, NONE, draw, function_memorises, has_form
-from codezero.evaluate.fresh.memorised import program_memorises
+from codezero.evaluate.fresh.draw import MIN_ASKED, NONE, draw, form_and_inputs
+from codezero.evaluate.fresh.memorised import function_memorises, program_memorises
 from codezero.evaluate.fresh.results import results_of
 from codezero.evaluate.jobs import MAX_REASONS, Attempt, AttemptRead, ReadReply, ReadRequest, p_by_fresh
 from codezero.evaluate.rules import breaks_fatal
@@ -80,7 +80,7 @@ def _with_fresh(
     if not request.dry_run or not request.num_fresh or not (passing or not request.attempts):
         return list(found)
     functions = requirements.functions
-    if not suite.examples and not requirements.pairs and not has_form(suite, functions):
+    if not suite.examples and not requirements.pairs and form_and_inputs(suite, functions) is None:
         unknown = FreshCases(recalled=Memorised.UNKNOWN, unverified=True)
         return [replace(one, fresh=unknown) if number in passing else one for number, one in enumerate(found)]
     tests = NONE

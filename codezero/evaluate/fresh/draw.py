@@ -16,7 +16,7 @@ from codezero.evaluate.dryrun import Budget, dry_run, printed, until
 from codezero.evaluate.fresh.forms import NEAR, Form, form_of
 from codezero.evaluate.fresh.mutate import mutants
 from codezero.tasks.testcases import UNPARSEABLE, TestSuite
-from codezero.types import CaseOutcome, Memorised
+from codezero.types import CaseOutcome
 
 MAX_TESTS = 50
 """The most visible tests that are read."""
@@ -55,22 +55,22 @@ def draw(
     time. Equal seeds draw equal tests. There are none if the reference fails a visible test, or no test has literal
     inputs. `functions` are the names that the tests call."""
     ends = process_time() + seconds
-    alike = _alike(suite, functions)
-    if alike is None or {case.outcome for case in dry_run(reference, suite, _budget(ends))} != {CaseOutcome.PASS}:
+    alike = form_and_inputs(suite, functions)
+    if alike is None or {case.outcome for case in dry_run(reference, suite, budget_for(ends))} != {CaseOutcome.PASS}:
         return NONE
     form, inputs = alike
     rng = random.Random(seed)
     drawn = mutants(inputs, LIKELY * count, rng, seconds=ends - process_time())
     asked = [form.asked(one) for one in drawn]
-    results = values_of(reference, suite, asked, _budget(ends, len(asked)))
+    results = values_of(reference, suite, asked, budget_for(ends, len(asked)))
     if not results:  # one of them ends the run
         results = {}
         for one in asked:
-            results |= values_of(reference, suite, [one], _budget(ends))
+            results |= values_of(reference, suite, [one], budget_for(ends))
     tests = _proven(suite, reference, form, _varied(results, count), ends)
     if tests.varied or not tests.asked:
         return tests
-    shown = values_of(reference, suite, [form.asked(one) for one in inputs], _budget(ends, len(inputs)))
+    shown = values_of(reference, suite, [form.asked(one) for one in inputs], budget_for(ends, len(inputs)))
     is_one = len(shown) == len(inputs) and all(one == results[tests.asked[0]] for one in shown.values())
     return replace(tests, one_result=is_one)
 
@@ -79,7 +79,7 @@ def _proven(suite: TestSuite, reference: str, form: Form, results: Mapping[str, 
     """Returns the tests of expressions and their results that the reference passes, in order and each on its own."""
     setup = f"{suite.setup}\n{NEAR}"
     statements = [(asked, form.test(asked, result)) for asked, result in results.items()]
-    cases = dry_run(reference, TestSuite(setup=setup, statements=tuple(one for _, one in statements)), _budget(ends))
+    cases = dry_run(reference, TestSuite(setup=setup, statements=tuple(one for _, one in statements)), budget_for(ends))
     passed = [one for one, case in zip(statements, cases, strict=True) if case.outcome is CaseOutcome.PASS]
     return FreshTests(
         suite=TestSuite(setup=setup, statements=tuple(statement for _, statement in passed)),
@@ -114,66 +114,22 @@ def _literal(text: str) -> list[Any]:
     return [value] if text == repr(value) or isinstance(value, set | dict) else []
 
 
-def function_memorises(
-    program: str, suite: TestSuite, functions: Collection[str], *, seed: bytes, count: int, seconds: float
-) -> Memorised:
-    """Returns whether a program that passes its tests seems to contain their answers, by its values for `count` similar
-    inputs, without a reference. It does if it gives one value for all of these and several for the visible inputs, as a
-    table with a default does; not if the value is a boolean, which right functions give too. It is UNKNOWN
-
-    - if one for a visible input is no literal or takes too long, which a table's author can see to, or fewer than
-      `MIN_ASKED` similar inputs are found;
-    - if it gives one value for these and one for all visible inputs, as a constant does, or no value but those for the
-      visible inputs, as a table of steps does, unless these are booleans or texts;
-    - if the value is one of those for the visible inputs, such as 'No', or -1 for numbers without a root, or all inputs
-      have words, such as names of months, for whose mutants a right function has a default too.
-
-    `seconds` are of processor time."""
-    ends = process_time() + seconds
-    alike = _alike(suite, functions)
-    if alike is None:
-        return Memorised.NOT_CHECKED
-    form, inputs = alike
-    asked = [form.asked(one) for one in mutants(inputs, count, random.Random(seed), seconds / 2)]
-    visible = values_of(program, suite, [form.asked(one) for one in inputs], _budget(ends, len(inputs)))
-    if len(visible) < len(inputs) or len(asked) < MIN_ASKED:
-        return Memorised.UNKNOWN
-    values = list(values_of(program, suite, asked, _budget(ends, len(asked))).values())
-    if not values:
-        return Memorised.UNKNOWN
-    shown, given = set(map(repr, visible.values())), set(map(repr, values))
-    if len(given) != 1:
-        is_guess = given <= shown and not any(isinstance(value, bool | str) for value in values)
-        return Memorised.UNKNOWN if is_guess else Memorised.NO
-    if len(shown) == 1:
-        return Memorised.UNKNOWN
-    if isinstance(values[0], bool):
-        return Memorised.NO
-    have_words = all(any(isinstance(value, str) and value.isalpha() for value in one) for one in inputs)
-    return Memorised.UNKNOWN if have_words or given <= shown else Memorised.YES
-
-
 def asked_like(suite: TestSuite, functions: Collection[str], *, seed: bytes, count: int, seconds: float) -> list[str]:
     """Returns expressions that call the functions with at most `count` inputs like those of the tests, found in
     `seconds` of processor time; none if no test has literal inputs."""
-    alike = _alike(suite, functions)
+    alike = form_and_inputs(suite, functions)
     if alike is None:
         return []
     form, inputs = alike
     return [form.asked(one) for one in mutants(inputs, count, random.Random(seed), seconds)]
 
 
-def has_form(suite: TestSuite, functions: Collection[str]) -> bool:
-    """Returns whether other inputs can be put into some of the tests."""
-    return any(form_of(statement, functions) for statement in suite.statements[:MAX_TESTS])
-
-
-def _budget(ends: float, runs: int = 1) -> Budget:
+def budget_for(ends: float, runs: int = 1) -> Budget:
     """Returns the budget of a number of runs of the reference that end at the processor time `ends`."""
     return until(ends, Budget().steps * runs // REFERENCE_SHARE)
 
 
-def _alike(suite: TestSuite, functions: Collection[str]) -> tuple[Form, list[tuple[Any, ...]]] | None:
+def form_and_inputs(suite: TestSuite, functions: Collection[str]) -> tuple[Form, list[tuple[Any, ...]]] | None:
     """Returns the form that most tests have, and their distinct inputs; None if no test has a form."""
     inputs: dict[Form, dict[str, tuple[Any, ...]]] = {}
     for form, values in filter(None, (form_of(one, functions) for one in suite.statements[:MAX_TESTS])):

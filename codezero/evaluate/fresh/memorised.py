@@ -1,19 +1,24 @@
-"""Finds programs that contain the answers to the visible examples. Without further tests they get a dry run with inputs
-whose answers are unknown, and the decisions that they take are compared with those on the examples."""
+"""Finds programs and functions that contain the answers to the visible tests.
+
+Without further tests they get a dry run with inputs whose answers are unknown. The decisions that a program takes are
+compared with those on the examples, the values of a function with those for the visible inputs.
+"""
 
 from __future__ import annotations
 
 import ast
 import random
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from time import process_time
 
 from codezero.evaluate.dryrun import Budget
 from codezero.evaluate.dryrun.watch import WatchedRun, watched
+from codezero.evaluate.fresh.draw import MIN_ASKED, budget_for, form_and_inputs, values_of
 from codezero.evaluate.fresh.inputs import MAX_CHARS, inputs_like, written
+from codezero.evaluate.fresh.mutate import mutants
 from codezero.evaluate.said import fixed_phrases_of
-from codezero.tasks.testcases import StdinExample
+from codezero.tasks.testcases import StdinExample, TestSuite
 from codezero.types import CaseOutcome, Memorised
 
 NUM_INPUTS = 32
@@ -96,3 +101,42 @@ def _literals(expression: ast.expr | None) -> set[str]:
         if not (isinstance(node.value, int) and node.value.bit_length() > 4 * MAX_CHARS)
         for word in (node.value.decode("latin-1") if isinstance(node.value, bytes) else str(node.value)).split()
     }
+
+
+def function_memorises(
+    program: str, suite: TestSuite, functions: Collection[str], *, seed: bytes, count: int, seconds: float
+) -> Memorised:
+    """Returns whether a program that passes its tests seems to contain their answers, by its values for `count` similar
+    inputs, without a reference. It does if it gives one value for all of these and several for the visible inputs, as a
+    table with a default does; not if the value is a boolean, which right functions give too. It is UNKNOWN
+
+    - if one for a visible input is no literal or takes too long, which a table's author can see to, or fewer than
+      `MIN_ASKED` similar inputs are found;
+    - if it gives one value for these and one for all visible inputs, as a constant does, or no value but those for the
+      visible inputs, as a table of steps does, unless these are booleans or texts;
+    - if the value is one of those for the visible inputs, such as 'No', or -1 for numbers without a root, or all inputs
+      have words, such as names of months, for whose mutants a right function has a default too.
+
+    `seconds` are of processor time."""
+    ends = process_time() + seconds
+    alike = form_and_inputs(suite, functions)
+    if alike is None:
+        return Memorised.NOT_CHECKED
+    form, inputs = alike
+    asked = [form.asked(one) for one in mutants(inputs, count, random.Random(seed), seconds / 2)]
+    visible = values_of(program, suite, [form.asked(one) for one in inputs], budget_for(ends, len(inputs)))
+    if len(visible) < len(inputs) or len(asked) < MIN_ASKED:
+        return Memorised.UNKNOWN
+    values = list(values_of(program, suite, asked, budget_for(ends, len(asked))).values())
+    if not values:
+        return Memorised.UNKNOWN
+    shown, given = set(map(repr, visible.values())), set(map(repr, values))
+    if len(given) != 1:
+        is_guess = given <= shown and not any(isinstance(value, bool | str) for value in values)
+        return Memorised.UNKNOWN if is_guess else Memorised.NO
+    if len(shown) == 1:
+        return Memorised.UNKNOWN
+    if isinstance(values[0], bool):
+        return Memorised.NO
+    have_words = all(any(isinstance(value, str) and value.isalpha() for value in one) for one in inputs)
+    return Memorised.UNKNOWN if have_words or given <= shown else Memorised.YES
