@@ -32,11 +32,9 @@ def results_of(
         cases = dry_run(code, tests.suite, budget, alone=False)  # a program that counts its calls knows no answers
         slow.append({i for i, one in enumerate(cases) if one.reason == OUT_OF_STEPS})
         outcomes.append(tuple(CaseOutcome.FAIL if i in slow[-1] else one.outcome for i, one in enumerate(cases)))
-    prints = [program for _, program in programs]
-    others = [i for i, program in enumerate(prints) if program != reference]
-    heard = [programs[i] for i in others], [outcomes[i] for i in others]
-    left_out = {i for i in range(len(tests.asked)) if _is_disputed(i, *heard, tests, ends)}
-    passing = [{prints[j] for j in others if outcomes[j][i] is _PASS} for i in range(len(tests.asked))]
+    others = [(one, found) for one, found in zip(programs, outcomes, strict=True) if one[1] != reference]
+    left_out = {i for i in range(len(tests.asked)) if _is_disputed(i, others, tests, ends)}
+    passing = [{program for (_, program), found in others if found[i] is _PASS} for i in range(len(tests.asked))]
     counts = [_counts(found, passing, left_out, its_slow) for found, its_slow in zip(outcomes, slow, strict=True)]
     return [
         replace(one, constant=bool(one.doubtful) and _is_constant(code, tests, ends))
@@ -78,22 +76,14 @@ _NO_EVIDENCE = {repr(value) for value in (True, False, _NO_VALUE)}
 
 
 def _is_disputed(
-    number: int,
-    programs: Sequence[Program],
-    outcomes: Sequence[Sequence[CaseOutcome]],
-    tests: FreshTests,
-    ends: float,
+    number: int, attempts: Sequence[tuple[Program, Sequence[CaseOutcome]]], tests: FreshTests, ends: float
 ) -> bool:
     """Returns whether all attempts fail the test, and those that pass enough fresh tests (`MIN_SHARE`), at least two
     different ones, give one and the same value: then the problem likely does not allow its input. Truth values dispute
     nothing, since whoever fails gives the other one."""
-    if any(found[number] is not CaseOutcome.FAIL for found in outcomes):
+    if any(found[number] is not CaseOutcome.FAIL for _, found in attempts):
         return False
-    voters = {
-        program: code
-        for (code, program), found in zip(programs, outcomes, strict=True)
-        if found.count(_PASS) >= MIN_SHARE * len(found)
-    }
+    voters = {program: code for (code, program), found in attempts if found.count(_PASS) >= MIN_SHARE * len(found)}
     if len(voters) < 2:
         return False
     asked = tests.asked[number]
