@@ -92,14 +92,10 @@ def _missing(value: Any, name: str) -> Any:
     raise AttributeError(f"'{type_name(value)}' object has no attribute '{name}'")
 
 
-def _is_of_library(cls: Class) -> bool:
-    return any(one.is_library or one.members is not None for one in cls.mro)
-
-
 def _may_have(value: Instance, name: str) -> bool:
     """Returns True if CPython may have the attribute because of a base class that is interpreted in part only."""
     host = value.cls.error or (None if value.data is None else type(value.data))
-    return hasattr(host, name) or any(cls.is_library for cls in value.cls.mro)
+    return hasattr(host, name) or value.cls.derives_from_library
 
 
 def _of_instance(value: Instance, name: str) -> Any:
@@ -115,7 +111,8 @@ def _of_instance(value: Instance, name: str) -> Any:
         return _bound(found, value, value.cls)
     if name == "__class__":
         return type_of(value)
-    if name == "__dict__" and value.cls.slots is None and not _is_of_library(value.cls):
+    cls = value.cls
+    if name == "__dict__" and cls.slots is None and cls.members is None and not cls.derives_from_library:
         return value.attrs
     if name == "args" and value.cls.error is not None:
         return value.args
@@ -162,8 +159,7 @@ def _of_class(value: Class, name: str) -> Any:
             return value.name if name == "__name__" else value.qualname
         if name == "__init__":
             return Builtin("__init__", _base_init)
-        is_of_library = value.builtin is not None or any(cls.is_library for cls in value.mro)
-        if is_dunder(name) or is_of_library or hasattr(ABCMeta, name):
+        if is_dunder(name) or value.builtin is not None or value.derives_from_library or hasattr(ABCMeta, name):
             raise Unsupported(f"attribute {name} of a class")
         raise AttributeError(f"type object '{value.name}' has no attribute '{name}'")
     if type(found) is Property:

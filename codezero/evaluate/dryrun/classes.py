@@ -45,7 +45,7 @@ class Class(Type):
         self.frozen = False
         """True if the attributes of its instances cannot be set."""
         self.is_library = False
-        """True for a class that stands for one of the library, which may have more attributes."""
+        """True for a class that stands for one of the library."""
         self.members: dict[str, Any] | None = {} if any(b.members is not None for b in self.bases) else None
         """The members of an enumeration, by name; None for any other class."""
         self.call: Callable[..., Any] | None = None
@@ -61,6 +61,11 @@ class Class(Type):
         """The builtin exception class that it derives from, if any."""
         host = self.builtin.host if self.builtin is not None else None
         return host if host is not None and issubclass(host, BaseException) else None
+
+    @property
+    def derives_from_library(self) -> bool:
+        """True if it or a base stands for a class of the library, which may have more attributes."""
+        return any(cls.is_library for cls in self.mro)
 
     def owner(self, name: str) -> Class | None:
         """Returns the first class in its resolution order that binds `name`, if any."""
@@ -186,8 +191,5 @@ def _refuse_abstract(cls: Class) -> None:
 
 def is_abstract(value: Any) -> bool:
     """Returns True if `abstractmethod` marked a function, or the function inside a property or class method."""
-    inner = getattr(value, "getter", None) or (
-        getattr(value, "function", None) if type(value) is not Function else None
-    )
-    value = value if inner is None else inner
-    return type(value) is Function and "__isabstractmethod__" in value.attrs
+    function = getattr(value, "getter", None) or getattr(value, "function", value)
+    return type(function) is Function and "__isabstractmethod__" in function.attrs

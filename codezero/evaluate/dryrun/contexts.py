@@ -10,8 +10,7 @@ from codezero.evaluate.dryrun.attributes import get_attribute
 from codezero.evaluate.dryrun.budget import Unsupported, meter
 from codezero.evaluate.dryrun.compiler import STATEMENTS, Statement, Store, Unit
 from codezero.evaluate.dryrun.errors import PROGRAM_ERRORS, Raised, check_caught
-from codezero.evaluate.dryrun.generators import STATEMENTS as YIELDING_STATEMENTS
-from codezero.evaluate.dryrun.generators import Yielding, generator_block
+from codezero.evaluate.dryrun.generators import YIELDING_STATEMENTS, Yielding, generator_block
 from codezero.evaluate.dryrun.measure import type_name
 from codezero.evaluate.dryrun.methods import METHODS
 from codezero.evaluate.dryrun.objects import Instance

@@ -55,7 +55,7 @@ def generator_block(unit: Unit, nodes: Sequence[ast.stmt]) -> Yielding:
     """Translates a sequence of statements, some of which yield."""
     steps: list[tuple[bool, Any]] = []
     for node in nodes:
-        translate = STATEMENTS.get(type(node)) if _yields(node) else None
+        translate = YIELDING_STATEMENTS.get(type(node)) if _yields(node) else None
         steps.append((True, translate(unit, node)) if translate else (False, unit.statement(node)))
 
     def run(frame: Frame) -> Generator[Any, Any, Any]:
@@ -222,7 +222,7 @@ def _try(unit: Unit, node: ast.Try) -> Yielding:
     return run
 
 
-STATEMENTS: dict[type, Callable[[Unit, Any], Yielding]] = {
+YIELDING_STATEMENTS: dict[type, Callable[[Unit, Any], Yielding]] = {
     ast.Expr: _expression,
     ast.Assign: _assign,
     ast.Return: _return,

@@ -224,7 +224,7 @@ class Instance:
             return format(self.data, spec)
         if spec and self.cls.members is not None:
             return format(str(self), spec)
-        if spec and any(cls.is_library for cls in self.cls.mro):
+        if spec and self.cls.derives_from_library:
             raise Unsupported("a format of an object of the library")
         if spec:
             raise TypeError(f"unsupported format string passed to {self.cls.name}.__format__")

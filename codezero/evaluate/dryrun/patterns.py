@@ -96,7 +96,7 @@ def _mapping(unit: Unit, node: ast.MatchMapping) -> Pattern:
     store = _bind(unit, node.rest)
 
     def match(frame: Frame, value: Any, captures: Captures) -> bool:
-        if type(value) is Instance and (value.data is not None or any(one.is_library for one in value.cls.mro)):
+        if type(value) is Instance and (value.data is not None or value.cls.derives_from_library):
             raise Unsupported("a pattern for this type")  # such as ChainMap
         if type(value) not in DICTS:
             return False
