@@ -55,7 +55,7 @@ class TransformersBackend:
         first = self._first_tokens()
         model = self._model
         answers: list[tuple[float, float] | None] = [None] * len(chats)
-        with self._in_order():
+        with self._answering():
             for rows, batch in self._batches(chats, 1):
                 found = choice_probabilities(model.model, batch, first, pad_id=model.pad_id)
                 for i, (yes, no) in zip(rows, found, strict=True):
@@ -73,7 +73,7 @@ class TransformersBackend:
             answer = self._split(chat)
             if len(answer) <= min(model.context_length, MAX_PROMPT_TOKENS):
                 by_prompt.setdefault(() if self._packs else answer.prompt, []).append((i, answer))
-        with self._in_order():
+        with self._answering():
             for rows in by_prompt.values():
                 if self._packs:
                     rows.sort(key=lambda row: len(row[1]))
@@ -99,7 +99,7 @@ class TransformersBackend:
         params = SamplingParams(max_new_tokens=max_new_tokens, temperature=0.0)
         model = self._model
         answers: list[str | None] = [None] * len(chats)
-        with self._in_order():
+        with self._answering():
             for rows, batch in self._batches(chats, max_new_tokens):
                 request = SampleRequest(
                     prompts=batch, num_generations=1, params=params, end_ids=model.end_ids, pad_id=model.pad_id
@@ -140,7 +140,8 @@ class TransformersBackend:
             yield batch
 
     @contextmanager
-    def _in_order(self) -> Iterator[None]:
+    def _answering(self) -> Iterator[None]:
+        """Returns the context in which the judge answers. Raises EvaluatorError: the device runs out of memory."""
         try:
             with self._frozen():
                 yield
