@@ -6,10 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from codezero.config import EvaluatorConfig, VerdictMode
-from codezero.errors import EvaluatorError
-from codezero.prompts.evaluator import NO, YES
-
 MAX_PROMPT_TOKENS = 6_144
 """The most tokens of a prompt that is judged. The longest contest problem with tests that this node accepts for itself,
 dense in numbers, has about 4,500; a peer's task in rare characters could have five times as many, and keep a CPU busy
@@ -17,9 +13,6 @@ for minutes."""
 
 Chat = Sequence[dict[str, str]]
 """Messages of role and content, the last one from the user. Their contents are untrusted."""
-
-PROBE: Chat = [{"role": "user", "content": "Is 2 + 2 equal to 4? Answer with one word, Yes or No."}]
-PROBE_TOKENS = 16
 
 
 class JudgeBackend(Protocol):
@@ -63,16 +56,3 @@ class Reviewer(Protocol):
     def review(self, chats: Sequence[Chat]) -> list[Review | None]:
         """Returns for each chat a review of the assistant's last message; None if the chat is too long."""
         ...
-
-
-def check_by_asking(backend: JudgeBackend, config: EvaluatorConfig) -> None:
-    """Asks the backend a short question. Raises EvaluatorError: the backend cannot be asked, or its answer lacks what
-    `evaluator.verdict` needs."""
-    if config.verdict is not VerdictMode.generate:
-        if backend.choose([PROBE]) == [None]:
-            raise EvaluatorError(
-                f"{backend.name} gave no probabilities of {YES} and {NO}: set evaluator.verdict=generate, or use a "
-                "server and a model that report log-probabilities of an answer without thinking"
-            )
-    elif backend.write([PROBE], PROBE_TOKENS) == [None]:
-        raise EvaluatorError(f"{backend.name} wrote no answer: use a chat model that answers without thinking")

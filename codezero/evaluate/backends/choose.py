@@ -6,10 +6,9 @@ from pathlib import Path
 
 from codezero.config import Backend, EvaluatorConfig
 from codezero.evaluate.backends.base import JudgeBackend
-from codezero.evaluate.backends.http import OpenAIBackend
 from codezero.evaluate.backends.llama_cpp import LlamaCppBackend
 from codezero.evaluate.backends.ollama import OllamaBackend
-from codezero.evaluate.backends.served import JUDGING
+from codezero.evaluate.backends.served import JUDGING, OpenAIBackend
 from codezero.llm.chat_server import ChatServer
 from codezero.llm.llama_library import PACKAGE
 

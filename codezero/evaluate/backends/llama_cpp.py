@@ -19,9 +19,8 @@ import msgspec
 from codezero.config import EvaluatorConfig, checkout
 from codezero.errors import EvaluatorError, told_as
 from codezero.evaluate.backends.base import MAX_PROMPT_TOKENS, Chat
-from codezero.evaluate.backends.http import OpenAIBackend
 from codezero.evaluate.backends.llama_cpp_server import Settings, Started
-from codezero.evaluate.backends.served import JUDGING
+from codezero.evaluate.backends.served import JUDGING, OpenAIBackend
 from codezero.llm.chat_server import ChatServer
 from codezero.llm.client import JsonClient
 

@@ -9,8 +9,8 @@ import msgspec
 
 from codezero.config import EvaluatorConfig
 from codezero.errors import EvaluatorError
-from codezero.evaluate.backends.base import MAX_PROMPT_TOKENS, Chat, check_by_asking
-from codezero.evaluate.backends.served import JUDGING, NUM_ALTERNATIVES, shares
+from codezero.evaluate.backends.base import MAX_PROMPT_TOKENS, Chat
+from codezero.evaluate.backends.served import JUDGING, NUM_ALTERNATIVES, check_by_asking, shares
 from codezero.llm.chat_server import Position, plain
 from codezero.llm.client import JsonClient
 
