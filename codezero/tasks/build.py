@@ -36,9 +36,7 @@ class _Dataset:
     name: str
     hub_id: str
     columns: Callable[[TasksConfig], tuple[str, ...]]
-    """The columns that are read, streamed or from files."""
-    more_of_files: tuple[str, ...]
-    """Columns for hidden tests that are read from files only."""
+    """The columns that are read."""
     splits: Collection[str]
     to_problem: Callable[[object, TasksConfig], Problem]
     split_of: Callable[[object], str | None] | None
@@ -49,7 +47,6 @@ _MBPP = _Dataset(
     name=TaskOrigin.MBPP.value,
     hub_id=mbpp.HUB_ID,
     columns=lambda config: mbpp.COLUMNS,
-    more_of_files=(),
     splits=mbpp.SPLITS,
     to_problem=lambda row, config: mbpp.to_problem(row, config.show_all_tests),
     split_of=mbpp.split_of,
@@ -58,7 +55,6 @@ _CODE_CONTESTS = _Dataset(
     name=TaskOrigin.CODE_CONTESTS.value,
     hub_id=code_contests.HUB_ID,
     columns=lambda config: code_contests.COLUMNS + code_contests.HIDDEN_TESTS * config.hidden_tests,
-    more_of_files=(code_contests.SOLUTIONS,),
     splits=code_contests.SPLITS,
     to_problem=lambda row, config: code_contests.to_problem(row, config.hidden_tests),
     split_of=None,
@@ -211,7 +207,7 @@ def _problems_of_file(
     path = Path(settings.path).expanduser()
     problems: dict[str, Problem] = {}
     reasons: Counter[str] = Counter()
-    for row in read_rows(path, dataset.columns(config) + dataset.more_of_files * config.hidden_tests):
+    for row in read_rows(path, dataset.columns(config)):
         try:
             if isinstance(row, BadRow):
                 raise row

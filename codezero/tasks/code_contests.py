@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from codezero.tasks.rows import MAX_DESCRIPTION_CHARS, BadRow, checked_text, pairs, reference_text, text_field
+from codezero.tasks.rows import MAX_DESCRIPTION_CHARS, BadRow, checked_text, pairs, text_field
 from codezero.tasks.withheld import Problem
 from codezero.types import Task, TaskOrigin
 
@@ -14,16 +14,12 @@ COLUMNS = ("description", "public_tests", "input_file")
 """The columns that a task is made from."""
 HIDDEN_TESTS = ("private_tests", "generated_tests")
 """The columns of further tests; docs/measurements.md states what streaming them costs."""
-SOLUTIONS = "solutions"
-"""Some 300 right programs a problem, in four languages: most of the dataset's bytes, so read from files only."""
 SPLITS = ("train", "valid", "test")
 
 MAX_TESTS_CHARS = 2000
 """The most characters of public tests. They are sent with solutions: other nodes must be able to share them."""
 MAX_CASES, MAX_KEPT_BYTES = 20, 10_000
 """The most cases and bytes of all tests of a problem together."""
-_PYTHON_3 = 3
-"""The number of Python 3 in `solutions.language`, from the dataset's card."""
 
 HOW_TO_ANSWER = "Write a complete Python program that reads the input from stdin and prints the answer to stdout."
 
@@ -41,7 +37,7 @@ _SEVERAL = re.compile(
 
 
 def to_problem(row: object, hidden_tests: bool) -> Problem:
-    """Returns the task, with further tests and a reference if these are wanted.
+    """Returns the task, with further tests if these are wanted.
 
     Raises BadRow as `to_task` does; with hidden tests also if the statement permits several answers, since there is
     only one to compare with.
@@ -51,7 +47,7 @@ def to_problem(row: object, hidden_tests: bool) -> Problem:
     if not hidden_tests:
         return Problem(task=task)
     refuse_several(task.question)
-    return Problem(task=task, reference=_reference(row.get(SOLUTIONS)), more_tests=_more_tests(row, task.tests))
+    return Problem(task=task, more_tests=_more_tests(row, task.tests))
 
 
 def refuse_images_and_files(row: Mapping[str, object], description: str) -> None:
@@ -144,13 +140,3 @@ def _input(value: object, name: str, max_chars: int) -> str:
 
 def _example(given: str, expected: str) -> str:
     return f"Input:\n{given}\nOutput:\n{expected}\n"
-
-
-def _reference(solutions: object) -> str | None:
-    """Returns the first Python 3 program that is usable text; None if there is none."""
-    found = solutions if isinstance(solutions, Mapping) else {}
-    languages, sources = found.get("language"), found.get("solution")
-    if not isinstance(languages, list) or not isinstance(sources, list):
-        return None
-    programs = (source for language, source in zip(languages, sources, strict=False) if language == _PYTHON_3)
-    return next(filter(None, map(reference_text, programs)), None)

@@ -45,10 +45,6 @@ def contest_row(**changes) -> dict:
         "public_tests": {"input": ["1 2\n", "5 5\n"], "output": ["3\n", "10\n"]},
         "private_tests": {"input": [], "output": []},
         "generated_tests": {"input": ["-7 3\n"], "output": ["-4\n"]},
-        "solutions": {
-            "language": [2, 3],
-            "solution": ["int main() { return 0; }", "a, b = map(int, input().split())\nprint(a + b)"],
-        },
         "difficulty": 7,
         "input_file": "",
     }

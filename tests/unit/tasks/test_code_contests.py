@@ -194,18 +194,5 @@ def test_a_problem_with_one_right_answer_is_kept(sentence):
     to_problem(contest_row(description=sentence), hidden_tests=True)
 
 
-def test_the_reference_is_the_first_python_3_program_that_can_be_read():
-    sources = ["int main() {}", "print 1", "x" * 20_001, "", "print(3)", "print(4)"]
-    solutions = {"language": [2, 1, 3, 3, 3, 3], "solution": sources}
-    assert to_problem(contest_row(solutions=solutions), hidden_tests=True).reference == "print(3)"
-
-
-@pytest.mark.parametrize(
-    "solutions", [DELETE, None, "print(1)", {}, {"language": [3]}, {"language": [2], "solution": ["x"]}]
-)
-def test_there_may_be_no_reference(solutions):
-    assert to_problem(contest_row(solutions=solutions), hidden_tests=True).reference is None
-
-
 def test_without_hidden_tests_a_task_is_all_there_is():
     assert to_problem(contest_row(), hidden_tests=False) == Problem(task=to_task(contest_row()))

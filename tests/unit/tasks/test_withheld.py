@@ -28,10 +28,7 @@ from tests.unit.tasks.builders import contest_row, mbpp_row, write_jsonl, write_
 SECRET = "a_name_of_the_reference_alone"
 HIDDEN = "271828182845904523536"
 MBPP_ROW = mbpp_row(code=f"def double({SECRET}):\n    return 2 * {SECRET}")
-CONTEST_ROW = contest_row(
-    generated_tests={"input": [f"{HIDDEN} 1\n"], "output": ["271828182845904523537\n"]},
-    solutions={"language": [3], "solution": [f"{SECRET} = map(int, input().split())\nprint(sum({SECRET}))"]},
-)
+CONTEST_ROW = contest_row(generated_tests={"input": [f"{HIDDEN} 1\n"], "output": ["271828182845904523537\n"]})
 
 
 def config(folder, **settings) -> TasksConfig:
@@ -53,10 +50,10 @@ def drawn(sources):
     return set(sources.draw(16))
 
 
-def test_references_of_files_and_of_all_built_in_problems_are_at_hand(sources):
+def test_references_of_mbpp_and_of_all_built_in_problems_are_at_hand(sources):
     withheld = sources.withheld
-    for one in drawn(sources):
-        assert SECRET in withheld.problem(one).reference
+    references = {one.origin.value: withheld.problem(one).reference for one in drawn(sources)}
+    assert references == {"mbpp": MBPP_ROW["code"], "code_contests": None}
     assert all(withheld.problem(one.task).reference == one.reference for one in load_problems())
 
 
@@ -104,13 +101,13 @@ class NoJudge:
         return [(0.99, 0.01)] * len(chats)
 
 
+RIGHT = "print(sum(map(int, input().split())))"
 FORGED = "a, b = map(int, input().split())\nprint(a + b if a < 100 else 0)"
 UNDECIDED = "import numpy\nprint(numpy.sum(input().split()))"
 
 
 def test_a_program_that_only_passes_what_it_is_shown_has_failed_and_the_judge_sees_no_hidden_test(sources):
     (contest,) = (one for one in drawn(sources) if one.origin.value == "code_contests")
-    right = CONTEST_ROW["solutions"]["solution"][0]
     backend = NoJudge()
     judging = make_evaluator(
         load_config(["evaluator.verdict=logit", "evaluator.mask=false", "swarm=native"]),
@@ -119,7 +116,7 @@ def test_a_program_that_only_passes_what_it_is_shown_has_failed_and_the_judge_se
         Reader(),
         problem_of=sources.withheld.problem,
     )
-    texts = [f"```python\n{code}\n```" for code in (right, FORGED, UNDECIDED)]
+    texts = [f"```python\n{code}\n```" for code in (RIGHT, FORGED, UNDECIDED)]
     one = group_of([rollout(text=text) for text in texts], of=contest)
     (own, theirs) = judging.score(SwarmRound(round_id=RoundId(number=1), local=(one,), external=(one,)))
     for found in (own, theirs):
