@@ -55,7 +55,7 @@ class Fresh:
 
     def seed(self, task: Task, round_number: int) -> bytes:
         """Returns the random seed, which is the same for all groups of a task in a round."""
-        return hashlib.sha256(self.secret + _digest(task) + str(round_number).encode()).digest()
+        return hashlib.sha256(self.secret + _digest(task.tests) + str(round_number).encode()).digest()
 
 
 @dataclass(slots=True)
@@ -96,6 +96,7 @@ class AttemptReader:
         self._workers, self.dry_run, self._fatal_rules, self._show = workers, dry_run, fatal_rules, show
         self._problem_of, self._fresh, self._environments = problem_of, fresh, {"": "", **(environments or {})}
         self._killers: deque[bytes] = deque(maxlen=MAX_KILLERS)
+        """Digests of tests, of tests with an attempt's text, and of references."""
 
     def read(
         self,
@@ -124,7 +125,7 @@ class AttemptReader:
             return None, b""
         found = self._problem_of(task).reference
         reference = None if found is None else _sendable(found)
-        if reference is not None and _text_digest(reference) in self._killers:
+        if reference is not None and _digest(reference) in self._killers:
             reference = None
         return reference, self._fresh.seed(task, round_number)
 
@@ -141,7 +142,7 @@ class AttemptReader:
         task, harmless = one.group.task, self._harmless(one)
         if one.author and kills[one.author] >= MAX_KILLS:
             return Findings(refused=Refusal.UNREAD)
-        if _digest(task) in self._killers or (one.author and len(harmless) < len(one.attempts)):
+        if _digest(task.tests) in self._killers or (one.author and len(harmless) < len(one.attempts)):
             return Findings(refused=Refusal.HOSTILE)
         assert one.answer is not None
         answer = _whole(one.answer, len(one.asked))
@@ -157,11 +158,11 @@ class AttemptReader:
         logger.info("a worker ended over task %s: %s %s", task.task_id, death.cause.value, ascii(death.detail)[1:-1])
         tests = _whole(self._ask(one, (), own_worker=True), 0)
         if not isinstance(tests, Death) and one.reference is not None and self._is_killed_by_reference(one):
-            self._killers.append(_text_digest(one.reference))
+            self._killers.append(_digest(one.reference))
         else:
             kills[one.author] += death.is_jobs_fault
         if isinstance(tests, Death) and tests.is_jobs_fault:
-            self._killers.append(_digest(task))
+            self._killers.append(_digest(task.tests))
             kills[one.author] += 1
             return Findings(refused=Refusal.HOSTILE)
         found: dict[Attempt, AttemptRead | Death] = dict.fromkeys(one.attempts, _AS_BEFORE)
@@ -174,7 +175,7 @@ class AttemptReader:
                 continue
             found[attempt] = answer
             if answer.is_jobs_fault:
-                self._killers.append(_digest(task, attempt))
+                self._killers.append(_digest(task.tests, attempt.text))
                 kills[one.author] += 1
                 if one.author:
                     return Findings(refused=Refusal.HOSTILE)
@@ -195,7 +196,8 @@ class AttemptReader:
 
     def _harmless(self, one: _Group) -> tuple[Attempt, ...]:
         """Returns the group's attempts without known killers."""
-        return tuple(attempt for attempt in one.attempts if _digest(one.group.task, attempt) not in self._killers)
+        tests = one.group.task.tests
+        return tuple(attempt for attempt in one.attempts if _digest(tests, attempt.text) not in self._killers)
 
     def _ask(
         self,
@@ -241,12 +243,7 @@ def _whole(answer: Future[ReadReply | Death], num_attempts: int) -> ReadReply | 
     return found
 
 
-def _digest(task: Task, attempt: Attempt | None = None) -> bytes:
-    """Returns a digest of a task's tests, or of these and an attempt at it."""
-    return _text_digest(task.tests) if attempt is None else _text_digest(task.tests, attempt.text)
-
-
-def _text_digest(*texts: str) -> bytes:
+def _digest(*texts: str) -> bytes:
     digest = hashlib.sha256()
     for text in texts:
         digest.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
