@@ -12,7 +12,6 @@ from typing import Any
 
 from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
 from codezero.evaluate.dryrun.class_kinds import ABC_MODULE, ENUM_MODULE
-from codezero.evaluate.dryrun.integers import Flag
 from codezero.evaluate.dryrun.library_data import ARRAY, JSON, STRUCT
 from codezero.evaluate.dryrun.library_dataclasses import DATACLASSES
 from codezero.evaluate.dryrun.library_decimal import DECIMAL, Decimal
@@ -26,7 +25,7 @@ from codezero.evaluate.dryrun.measure import ATOMS, DICTS, NamedTupleValue, defa
 from codezero.evaluate.dryrun.modules import Module
 from codezero.evaluate.dryrun.named_tuples import NAMED_TUPLE, namedtuple
 from codezero.evaluate.dryrun.objects import Instance
-from codezero.evaluate.dryrun.regular import MEMBERS as RE
+from codezero.evaluate.dryrun.regular import RE
 from codezero.evaluate.dryrun.type_values import COLLECTIONS
 from codezero.evaluate.dryrun.values import GENERIC, Annotation, Builtin, Opaque
 
@@ -162,7 +161,7 @@ MODULES: dict[str, Module] = {
         "os": OS,
         "queue": {},
         "random": RANDOM,
-        "re": {name: Flag(value) if type(value) is int else value for name, value in RE.items()},
+        "re": RE,
         "statistics": STATISTICS,
         "string": _STRING,
         "struct": STRUCT,

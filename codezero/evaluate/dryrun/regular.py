@@ -13,6 +13,7 @@ from typing import Any
 import regex
 
 from codezero.evaluate.dryrun.budget import Stop, meter
+from codezero.evaluate.dryrun.integers import Flag
 from codezero.evaluate.dryrun.measure import MATCH, PATTERN, type_name
 from codezero.evaluate.dryrun.regular_patterns import compile_pattern, subject
 from codezero.evaluate.dryrun.text import text_of
@@ -192,10 +193,10 @@ def _escape(text: Any) -> str:
 
 
 _FLAGS = "A ASCII I IGNORECASE L M MULTILINE S DOTALL U UNICODE X VERBOSE"
-MEMBERS: dict[str, Any] = {
+RE: dict[str, Any] = {
     **{name: _of_module(name) for name in PATTERN_METHODS},
     "compile": Builtin("compile", compile_pattern),
     "escape": Builtin("escape", _escape),
     "error": TypeValue(re.error, lambda message="", /: re.error(text_of(message))),
-    **{name: int(getattr(re, name)) for name in _FLAGS.split()},
+    **{name: Flag(getattr(re, name)) for name in _FLAGS.split()},
 }
