@@ -36,9 +36,7 @@ class Standing:
     """The state of one submission on the chain."""
 
     recorded: bool
-    """True if the contract has recorded it; for a registration, if the peer id has an owner."""
-    owner: str | None
-    """The account that the peer id is registered to; None if it is not."""
+    """True if the contract has recorded it; for a registration, if the peer id is registered to the account."""
     receipts: dict[str, bool]
     """For each transaction that was mined, by its hash: True if it succeeded."""
     nonce: int
@@ -82,33 +80,29 @@ class Coordinator:
         )
 
     def registration(self, peer_id: str, account: str, hashes: Sequence[str]) -> Standing:
-        """Returns the state of a peer's registration; `hashes` are those of its transactions."""
-        return self._standing(peer_id, account, None, hashes)
+        """Returns the state of a peer's registration to an account; `hashes` are those of its transactions."""
+        ((owners,),), receipts, nonce = self._rpc.look([self._owner(peer_id)], account, hashes)
+        return Standing(recorded=_owner_of(owners) == account, receipts=receipts, nonce=nonce)
 
     def reward(self, round_id: RoundId, peer_id: str, account: str, hashes: Sequence[str]) -> Standing:
         """Returns the state of the reward of a round, as `registration` does."""
         signature = "hasSubmittedRoundStageReward(uint256,uint256,string)"
-        return self._standing(
-            peer_id, account, self._contract.call(signature, round_id.number, round_id.stage, peer_id), hashes
-        )
+        record = self._contract.call(signature, round_id.number, round_id.stage, peer_id)
+        return self._standing(record, account, hashes)
 
     def vote(self, round_number: int, peer_id: str, account: str, hashes: Sequence[str]) -> Standing:
         """Returns the state of the vote of a round, as `registration` does."""
-        return self._standing(
-            peer_id, account, self._contract.call("getVoterVotes(uint256,string)", round_number, peer_id), hashes
-        )
+        record = self._contract.call("getVoterVotes(uint256,string)", round_number, peer_id)
+        return self._standing(record, account, hashes)
 
     def broadcast(self, raw: bytes) -> None:
         """Sends a signed transaction, as `Rpc.broadcast`."""
         self._rpc.broadcast(raw)
 
-    def _standing(self, peer_id: str, account: str, record: ContractCall | None, hashes: Sequence[str]) -> Standing:
-        """Makes one HTTP request. `record` is a call whose result is true or not empty once the contract has it."""
-        calls = [self._owner(peer_id), *([record] if record else [])]
-        values, receipts, nonce = self._rpc.look(calls, account, hashes)
-        owner = _owner_of(values[0][0])
-        recorded = bool(values[1][0]) if record else owner is not None
-        return Standing(recorded=recorded, owner=owner, receipts=receipts, nonce=nonce)
+    def _standing(self, record: ContractCall, account: str, hashes: Sequence[str]) -> Standing:
+        """`record` is a call whose result is true or not empty once the contract has it."""
+        ((found,),), receipts, nonce = self._rpc.look([record], account, hashes)
+        return Standing(recorded=bool(found), receipts=receipts, nonce=nonce)
 
     def _owner(self, peer_id: str) -> ContractCall:
         return self._contract.call("getEoa(string[])", [peer_id])

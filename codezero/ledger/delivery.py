@@ -119,7 +119,7 @@ class Delivery(ABC):
     def _try(self, item: LedgerItem) -> bool:
         """Does one step for an item. Returns True if it should be looked up again soon.
 
-        Raises PeerTaken; RpcFault, WrongChain, NoContract, InsufficientFunds, FeesTooHigh, ProxyFault: nothing can be
+        Raises RpcFault, WrongChain, NoContract, InsufficientFunds, FeesTooHigh, ProxyFault: nothing can be
         submitted for now; OutboxError. The item keeps the error as its note.
         """
         try:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from codezero.ledger.coordinator import ChainView, Coordinator, CoordinatorWriter, Standing
 from codezero.ledger.delivery import LOOK_AGAIN_S, MAX_BACKOFF_S, Delivery, RevertMeaning
-from codezero.ledger.faults import PeerTaken, Reverted
+from codezero.ledger.faults import Reverted
 from codezero.ledger.items import Kind, LedgerItem
 from codezero.ledger.outbox import Outbox
 from codezero.ledger.transactions import Journal
@@ -53,9 +53,7 @@ class Submissions(Delivery):
     def _look(self, item: LedgerItem, hashes: Sequence[str]) -> Standing:
         account = self._writer.address
         if item.kind is Kind.REGISTRATION:
-            standing = self._reads.registration(self._peer_id, account, hashes)
-            require_owner(self._peer_id, standing.owner, account)
-            return standing
+            return self._reads.registration(self._peer_id, account, hashes)
         if item.kind is Kind.REWARD:
             return self._reads.reward(item.round_id, self._peer_id, account, hashes)
         return self._reads.vote(item.round_id.number, self._peer_id, account, hashes)
@@ -90,13 +88,3 @@ class Submissions(Delivery):
         self._registered_for.add(item.id)
         self._outbox.ensure_registration()
         self._outbox.postpone(item, time.time() + LOOK_AGAIN_S, f"{error}; registering again", unsent=True)
-
-
-def require_owner(peer_id: str, owner: str | None, account: str) -> None:
-    """Raises PeerTaken: the peer id is registered to another account."""
-    if owner not in (None, account):
-        raise PeerTaken(
-            f"peer {peer_id} is registered to account {owner}, not to this node's {account}: use that account, by its "
-            "wallet (ledger.keystore=...) or its sign-in, or start as a new peer with another key "
-            "(swarm.identity_path=...)"
-        )

@@ -21,7 +21,7 @@ from codezero.ledger.coordinator import ChainView, Coordinator, CoordinatorWrite
 from codezero.ledger.delivery import UNSEEN_S, backoff_s
 from codezero.ledger.faults import FeesTooHigh, InsufficientFunds, OutboxError, PeerTaken, ProxyFault, RpcFault
 from codezero.ledger.outbox import Outbox
-from codezero.ledger.submissions import Submissions, require_owner
+from codezero.ledger.submissions import Submissions
 from codezero.runtime.reminders import Reminders
 from codezero.runtime.worker import Worker
 from codezero.types import RoundId
@@ -276,3 +276,13 @@ class Submitter:
             return None, 0.0
         number, stage, *stored_at_s = json.loads(kept)  # no time: of a version that did not store it
         return RoundId(number=number, stage=stage), stored_at_s[0] if stored_at_s else 0.0
+
+
+def require_owner(peer_id: str, owner: str | None, account: str) -> None:
+    """Raises PeerTaken: the peer id is registered to another account."""
+    if owner not in (None, account):
+        raise PeerTaken(
+            f"peer {peer_id} is registered to account {owner}, not to this node's {account}: use that account, by its "
+            "wallet (ledger.keystore=...) or its sign-in, or start as a new peer with another key "
+            "(swarm.identity_path=...)"
+        )

@@ -62,9 +62,7 @@ class Market:
         state, tokens = self._state(game), self._tokens(game, choice)
         values, receipts, nonce = self._rpc.look([*state, tokens], self._sender.address, hashes)
         status, round_, holds = (cast(Any, value[0]) for value in values)
-        return MarketStanding(
-            recorded=holds > held, owner=None, receipts=receipts, nonce=nonce, status=status, round=round_
-        )
+        return MarketStanding(recorded=holds > held, receipts=receipts, nonce=nonce, status=status, round=round_)
 
     def claimed(self, game: int, hashes: Sequence[str], *, taken: bool) -> MarketStanding:
         """Looks up a claim. If the sign-in app has `taken` it, the contract has it if it refuses another: it would have
@@ -77,9 +75,7 @@ class Market:
                 self._rpc.simulate(self._claim(game), self._sender.address)
             except Reverted:
                 recorded = True
-        return MarketStanding(
-            recorded=recorded, owner=None, receipts=receipts, nonce=nonce, status=status, round=round_
-        )
+        return MarketStanding(recorded=recorded, receipts=receipts, nonce=nonce, status=status, round=round_)
 
     def guess(self, game: int, clue: int, choice: int, amount: int, journal: Journal) -> str:
         """Bets `amount` units; returns and raises as `Sender.send`."""

@@ -51,7 +51,7 @@ class FakeChain:
         )
 
     def registration(self, peer_id, account, hashes):
-        return self._standing(self.owner is not None, hashes)
+        return self._standing(self.owner == OURS, hashes)
 
     def reward(self, round_id, peer_id, account, hashes):
         return self._standing(round_id.number in self.rewards, hashes)
@@ -65,9 +65,9 @@ class FakeChain:
         if self.take("wrong chain"):
             raise WrongChain("wrong chain")
         if self.take("reads lag"):
-            return Standing(recorded=False, owner=self.owner, receipts={}, nonce=max(0, self.nonce - 1))
+            return Standing(recorded=False, receipts={}, nonce=max(0, self.nonce - 1))
         receipts = {hash_: self.receipts[hash_] for hash_ in hashes if hash_ in self.receipts}
-        return Standing(recorded=recorded, owner=self.owner, receipts=receipts, nonce=self.nonce)
+        return Standing(recorded=recorded, receipts=receipts, nonce=self.nonce)
 
     def register_peer(self, peer_id, journal):
         return self._send(("register",), journal)

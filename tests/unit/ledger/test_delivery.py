@@ -24,7 +24,8 @@ from codezero.ledger.faults import (
 from codezero.ledger.items import OPEN, ItemState, Kind, LedgerScope
 from codezero.ledger.outbox import Outbox
 from codezero.ledger.reading import read_pending
-from codezero.ledger.submissions import Submissions, require_owner
+from codezero.ledger.submissions import Submissions
+from codezero.ledger.submitter import require_owner
 from codezero.ledger.transactions import Transaction
 from codezero.types import RoundId
 from tests.unit.ledger.fake_chain import OURS, THEIRS, FakeChain, Killed
@@ -45,8 +46,8 @@ def transaction(hash_="0xaa", nonce=3, signed_s=0.0, sent_s=0.0):
     )
 
 
-def standing(recorded=False, receipts=(), nonce=3, owner=OURS):
-    return Standing(recorded=recorded, owner=owner, receipts=dict(receipts), nonce=nonce)
+def standing(recorded=False, receipts=(), nonce=3):
+    return Standing(recorded=recorded, receipts=dict(receipts), nonce=nonce)
 
 
 @pytest.mark.parametrize(

@@ -176,7 +176,7 @@ def test_an_error_of_the_contract_that_is_new_waits_and_is_told(node, app):
 def test_a_taken_submission_is_not_sent_again_while_it_is_under_way(node, deployed, app, monkeypatch, clock, killed):
     """The app's bundler takes its time, and the chain does not have it yet."""
     look, post = node.reads.registration, node.writer.register_peer
-    monkeypatch.setattr(node.reads, "registration", lambda *_: SimpleNamespace(recorded=False, receipts={}, owner=None))
+    monkeypatch.setattr(node.reads, "registration", lambda *_: SimpleNamespace(recorded=False, receipts={}))
     node.outbox.ensure_registration()
     view = SimpleNamespace(owner=None, round_id=RoundId(number=0))
     if killed == "before the answer":

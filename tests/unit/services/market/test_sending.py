@@ -205,7 +205,7 @@ def test_a_bet_and_a_claim_whose_transactions_fail_are_given_up_before_they_cost
 
         def bet(self, game, choice, held, hashes):
             receipts = dict.fromkeys(hashes, False)
-            return MarketStanding(recorded=False, owner=None, receipts=receipts, nonce=9, status=1, round=0)
+            return MarketStanding(recorded=False, receipts=receipts, nonce=9, status=1, round=0)
 
         def claimed(self, game, hashes, taken):
             return self.bet(game, 0, 0, hashes)
