@@ -183,10 +183,11 @@ class Delivery(ABC):
                 logger.warning("%s: %s", in_words(item), error)
             self._outbox.postpone(item, time.time() + RESEND_AFTER_S, str(error), tried=False)
             return False
-        now_s, sent = time.time(), self._outbox.sent(item)
+        sent = self._outbox.sent(item)
         if sent:
-            self._outbox.taken(sent[-1], now_s)
-        self._outbox.postpone(item, now_s + (LOOK_AGAIN_S if sent else UNSEEN_S), "", reference=reference)
+            self._outbox.taken(sent[-1])
+        wait_s = LOOK_AGAIN_S if sent else UNSEEN_S
+        self._outbox.postpone(item, time.time() + wait_s, "", reference=reference)
         return True
 
     def _resend(self, transaction: Transaction) -> None:
@@ -194,7 +195,7 @@ class Delivery(ABC):
             self._broadcast(transaction.raw)
         except (AlreadyKnown, NonceRace) as error:  # the next look shows which one was mined
             logger.info("sent again, %s", error)
-        self._outbox.taken(transaction, time.time())
+        self._outbox.taken(transaction)
 
     def _refused(self, item: LedgerItem, error: Reverted) -> None:
         meaning = self._meaning(item, error.name)

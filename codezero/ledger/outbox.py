@@ -59,10 +59,9 @@ class Outbox:
                 "(what it holds is then never submitted)"
             ) from error
 
-    def credit(self, round_id: RoundId, reward: float, winners: Sequence[str], now_s: float | None = None) -> None:
+    def credit(self, round_id: RoundId, reward: float, winners: Sequence[str]) -> None:
         """Adds a round's reward to the sum, and replaces the next vote, unless the round was credited before: a node
         plays one stage of it, and after a kill perhaps another one."""
-        now_s = time.time() if now_s is None else now_s
         key = (round_id.number, round_id.stage)
         millionths = round(reward * MILLIONTHS)
         vote = json.dumps([winner for winner in dict.fromkeys(winners) if _plain(winner)])
@@ -77,7 +76,7 @@ class Outbox:
                 "round = excluded.round, stage = excluded.stage, winners = excluded.winners",
                 *self._key,
                 millionths,
-                now_s,
+                time.time(),
                 *key,
                 vote,
             )
@@ -90,11 +89,10 @@ class Outbox:
             row = self._owed_row()
         return Owed(points=0.0, since_s=None) if row is None else Owed(points=row[0] / MILLIONTHS, since_s=row[1])
 
-    def fold(self, now_s: float | None = None, seen: RoundId | None = None) -> None:
+    def fold(self, seen: RoundId | None = None) -> None:
         """Makes items of the sum's whole points and of the last round's vote; a fraction of a point stays in the sum.
         They are for that round, or for the chain's round `seen` where the node is ahead of it. If there are items of
         that round already, nothing is done, and sum and vote wait for the next one."""
-        now_s = time.time() if now_s is None else now_s
         with self._change():
             row = self._owed_row()
             if row is None or row[1] is None:
@@ -106,25 +104,24 @@ class Outbox:
                 return
             points = abs(millionths) // MILLIONTHS * (1 if millionths > 0 else -1)
             if points:
-                self._add(Kind.REWARD, now_s, RoundId(number=number, stage=stage), reward=points)
+                self._add(Kind.REWARD, RoundId(number=number, stage=stage), reward=points)
             if winners != "[]":
-                self._add(Kind.VOTE, now_s, RoundId(number=number), winners=winners)
+                self._add(Kind.VOTE, RoundId(number=number), winners=winners)
             self._run(
                 "UPDATE owed SET millionths = ?, since_s = NULL WHERE (chain_id, contract, peer_id) = (?, ?, ?)",
                 millionths - points * MILLIONTHS,
                 *self._key,
             )
 
-    def ensure_registration(self, now_s: float | None = None) -> None:
+    def ensure_registration(self) -> None:
         """Adds the registration as an item, or reopens the one that was done before: the chain may have lost it."""
-        now_s = time.time() if now_s is None else now_s
         with self._change():
-            if not self._add(Kind.REGISTRATION, now_s, RoundId(number=0)):
+            if not self._add(Kind.REGISTRATION, RoundId(number=0)):
                 self._run(
                     "UPDATE item SET state = ?, due_at_s = ?, tries = 0 WHERE kind = ? AND "
                     f"state NOT IN ({_OPEN}) AND (chain_id, contract, peer_id) = (?, ?, ?)",
                     ItemState.WAITING,
-                    now_s,
+                    time.time(),
                     Kind.REGISTRATION,
                     *OPEN,
                     *self._key,
@@ -161,10 +158,10 @@ class Outbox:
         with self._change():
             self._set(item, state=ItemState.HANDED_OVER, due_at_s=due_at_s)
 
-    def taken(self, transaction: Transaction, now_s: float) -> None:
+    def taken(self, transaction: Transaction) -> None:
         """Notes that the RPC took a transaction."""
         with self._change():
-            self._run("UPDATE sent SET sent_at_s = ? WHERE hash = ?", now_s, transaction.hash)
+            self._run("UPDATE sent SET sent_at_s = ? WHERE hash = ?", time.time(), transaction.hash)
 
     def finish(self, item: LedgerItem, state: ItemState, note: str, reference: str = "") -> None:
         """Sets an item to a state that is not open, so that it is never sent again."""
@@ -222,8 +219,9 @@ class Outbox:
         with self._lock:
             self._db.close()
 
-    def _add(self, kind: Kind, now_s: float, round_id: RoundId, reward: int = 0, winners: str = "[]") -> bool:
+    def _add(self, kind: Kind, round_id: RoundId, reward: int = 0, winners: str = "[]") -> bool:
         """Makes an item. Returns False if there is one of this kind, scope, round and stage."""
+        now_s = time.time()
         return bool(
             self._run(
                 "INSERT INTO item (kind, chain_id, contract, peer_id, round, stage, reward, winners, state, "

@@ -159,7 +159,7 @@ class BetDelivery(Delivery):
 
     def _end(self, item: LedgerItem, state: ItemState, note: str, reference: str = "") -> None:
         if item.kind is Kind.BET and state in (ItemState.DONE, ItemState.UNKNOWN):
-            self._book.add_claim(item.round_id.number, time.time())  # first, so that a kill in between does not lose it
+            self._book.add_claim(item.round_id.number)  # first, so that a kill in between does not lose it
         super()._end(item, state, note, reference)
         if state is ItemState.DONE and item.kind is Kind.BET:
             self._record.placed(item, self._book.bet(item))

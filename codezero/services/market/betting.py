@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable
 
 from codezero.ledger.items import ItemState
@@ -43,7 +42,6 @@ class Betting:
                 amount=self._stakes.amount(view.balance, clue.rounds_remaining),
                 held=self._market.tokens(clue.game, [choice])[0],
             ),
-            time.time(),
         )
         return True
 
@@ -78,8 +76,8 @@ class Betting:
             clue.game,
         )
         bet = Bet(choice=choice, text=clue.choices[choice], amount=0, held=held[choice])
-        self._book.add_claim(clue.game, time.time())
-        self._book.add_bet(clue.game, clue.clue, bet, time.time(), ItemState.UNKNOWN)
+        self._book.add_claim(clue.game)
+        self._book.add_bet(clue.game, clue.clue, bet, ItemState.UNKNOWN)
         return True
 
     def _tell(self, clue: Clue, why: str) -> None:

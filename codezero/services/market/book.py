@@ -48,18 +48,18 @@ class Book(Outbox):
             self._db.executescript(_SCHEMA)
         self._notes = _notes(scope)
 
-    def add_bet(self, game: int, clue: int, bet: Bet, now_s: float, state: ItemState = ItemState.WAITING) -> None:
+    def add_bet(self, game: int, clue: int, bet: Bet, state: ItemState = ItemState.WAITING) -> None:
         """Adds a bet, unless there is one on this clue."""
         with self._change():
-            if self._add(Kind.BET, now_s, RoundId(number=game, stage=clue)):
+            if self._add(Kind.BET, RoundId(number=game, stage=clue)):
                 row = (bet.choice, bet.text, str(bet.amount), str(bet.held))
                 self._run("INSERT INTO bet VALUES (last_insert_rowid(), ?, ?, ?, ?)", *row)
                 self._run("UPDATE item SET state = ? WHERE id = last_insert_rowid()", state)
 
-    def add_claim(self, game: int, now_s: float) -> None:
+    def add_claim(self, game: int) -> None:
         """Adds the claim for a game, unless there is one."""
         with self._change():
-            self._add(Kind.CLAIM, now_s, RoundId(number=game))
+            self._add(Kind.CLAIM, RoundId(number=game))
 
     def bet(self, item: LedgerItem) -> Bet:
         """Returns the bet of an item."""

@@ -4,7 +4,6 @@ import dataclasses
 import io
 import json
 import logging
-import time
 
 import pytest
 
@@ -174,19 +173,20 @@ def test_reports_of_any_form(tmp_path, line):
     assert rounds(tmp_path, [line + "\n"])
 
 
-def outbox(tmp_path, since_s):
+def outbox(tmp_path):
     (tmp_path / "state").mkdir()
     LocalLedger(tmp_path / "state" / "ledger.sqlite", "QmMe").close()
     box = Outbox(
         tmp_path / "state" / "outbox.sqlite", LedgerScope(chain_id=5, contract="0x" + "11" * 20, peer_id="QmMe")
     )
-    box.credit(RoundId(number=3), 2.5, ["QmMe"], now_s=since_s)
-    box.fold(now_s=since_s)
+    box.credit(RoundId(number=3), 2.5, ["QmMe"])
+    box.fold()
     box.close()
 
 
-def test_rewards_that_wait_too_long(tmp_path):
-    outbox(tmp_path, time.time() - 5 * 3600)
+def test_rewards_that_wait_too_long(tmp_path, clock):
+    outbox(tmp_path)
+    clock.skip(5 * 3600)
     (fault,) = told(state_folder.check_outbox(case_of(tmp_path)), "warning")
     assert "2 wait, the oldest for 5 h 0 min: reward +2 of peer QmMe in round 3" in fault
     assert f"codezero status {tmp_path / 'state'}` lists them all" in fault
@@ -194,7 +194,7 @@ def test_rewards_that_wait_too_long(tmp_path):
 
 
 def test_rewards_that_have_just_been_summed_up(tmp_path):
-    outbox(tmp_path, time.time() - 5)
+    outbox(tmp_path)
     assert told(state_folder.check_outbox(case_of(tmp_path)), "info")
     assert not told(state_folder.check_outbox(case_of(tmp_path)), "warning")
 

@@ -107,13 +107,13 @@ def test_a_transaction_that_is_too_dear_to_replace_is_sent_again_and_holds_up_no
     chain = DearChain()
     chain.owner, chain.round = OURS, 1
     deliver = Submissions(outbox, chain, chain).deliver
-    outbox.credit(RoundId(number=0), 2.0, [], now_s)
-    outbox.fold(now_s)
+    outbox.credit(RoundId(number=0), 2.0, [])
+    outbox.fold()
     deliver(chain.view())
     chain.pool.clear()  # the RPC has lost it
     now_s += delivery.REPLACE_AFTER_S
-    outbox.credit(RoundId(number=1), 3.0, [], now_s)
-    outbox.fold(now_s)
+    outbox.credit(RoundId(number=1), 3.0, [])
+    outbox.fold()
     deliver(chain.view())
     assert outbox.open_items()[0].note == "raise ledger.max_fee_gwei"
     chain.mine()
@@ -138,8 +138,8 @@ def test_an_item_that_the_app_keeps_refusing_holds_up_no_other(outbox, monkeypat
     chain.owner, chain.round = OURS, 2
     deliver = Submissions(outbox, chain, chain).deliver
     for number in range(3):
-        outbox.credit(RoundId(number=number), 2.0, [], now_s)
-        outbox.fold(now_s)
+        outbox.credit(RoundId(number=number), 2.0, [])
+        outbox.fold()
     for _ in range(2):
         with pytest.raises(ProxyFault):
             deliver(chain.view())
@@ -153,8 +153,8 @@ def test_a_transaction_that_nobody_mines_is_looked_up_often_for_a_minute_only(ou
     chain = FakeChain()
     chain.owner = OURS
     deliver = Submissions(outbox, chain, chain).deliver
-    outbox.credit(RoundId(number=0), 2.0, [], now_s)
-    outbox.fold(now_s)
+    outbox.credit(RoundId(number=0), 2.0, [])
+    outbox.fold()
     busy = []
     for _ in range(12):
         busy.append(deliver(chain.view()))
@@ -222,12 +222,12 @@ class Deliveries(stateful.RuleBasedStateMachine):
 
     @stateful.rule(reward=st.integers(-30, 30).map(lambda tenths: tenths / 10))
     def play_a_round(self, reward):
-        self.outbox.credit(RoundId(number=self.chain.round), reward, ["winner"], self.now_s)
+        self.outbox.credit(RoundId(number=self.chain.round), reward, ["winner"])
         self.credited.setdefault(self.chain.round, reward)
 
     @stateful.rule()
     def fold(self):
-        self.outbox.fold(self.now_s)
+        self.outbox.fold()
 
     @stateful.rule(trouble=st.sampled_from(TROUBLES))
     def get_into_trouble(self, trouble):
@@ -257,7 +257,7 @@ class Deliveries(stateful.RuleBasedStateMachine):
     @stateful.rule()
     def step(self):
         if self.chain.owner is None:
-            self.outbox.ensure_registration(self.now_s)
+            self.outbox.ensure_registration()
         try:
             self.delivery.deliver(self.chain.view())
         except Killed:

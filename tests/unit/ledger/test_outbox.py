@@ -41,11 +41,13 @@ def shown(outbox):
     return [(item.kind.value, item.round_id.number, item.reward, item.winners) for item in outbox.open_items()]
 
 
-def test_rewards_add_up_and_become_whole_points_and_a_vote(outbox):
-    outbox.credit(at(4), 1.2, ["a"], now_s=10.0)
-    outbox.credit(at(5), 1.4, ["b", "b", "c"], now_s=20.0)
+def test_rewards_add_up_and_become_whole_points_and_a_vote(outbox, monkeypatch):
+    monkeypatch.setattr("time.time", lambda: 10.0)
+    outbox.credit(at(4), 1.2, ["a"])
+    monkeypatch.setattr("time.time", lambda: 20.0)
+    outbox.credit(at(5), 1.4, ["b", "b", "c"])
     assert (outbox.owed().points, outbox.owed().since_s) == (2.6, 10.0)
-    outbox.fold(now_s=30.0)
+    outbox.fold()
     assert shown(outbox) == [("reward", 5, 2, ()), ("vote", 5, 0, ("b", "c"))]
     assert (outbox.owed().points, outbox.owed().since_s) == (0.6, None)
 
@@ -76,17 +78,18 @@ def test_a_round_counts_once_however_often_and_at_whatever_stage_it_is_credited(
     again.close()
 
 
-def test_a_round_that_has_its_reward_takes_no_more_and_the_sum_waits(outbox):
-    outbox.credit(at(1, 0), 3.0, ["a"], now_s=1.0)
-    outbox.fold(now_s=2.0)
+def test_a_round_that_has_its_reward_takes_no_more_and_the_sum_waits(outbox, monkeypatch):
+    outbox.credit(at(1, 0), 3.0, ["a"])
+    outbox.fold()
     # the same round and stage again after it was forgotten, as nothing but a chain started anew can bring about
     outbox._run("DELETE FROM credit")
-    outbox.credit(at(1, 0), 5.0, ["a"], now_s=3.0)
-    outbox.fold(now_s=4.0)
+    monkeypatch.setattr("time.time", lambda: 3.0)
+    outbox.credit(at(1, 0), 5.0, ["a"])
+    outbox.fold()
     assert len(shown(outbox)) == 2
     assert (outbox.owed().points, outbox.owed().since_s) == (5.0, 3.0)
-    outbox.credit(at(2), 1.0, ["a"], now_s=5.0)
-    outbox.fold(now_s=6.0)
+    outbox.credit(at(2), 1.0, ["a"])
+    outbox.fold()
     assert shown(outbox)[2:] == [("reward", 2, 6, ()), ("vote", 2, 0, ("a",))]
 
 
@@ -130,13 +133,14 @@ def test_registration_comes_first_once_and_can_be_opened_again(outbox):
     assert outbox.open_items()[0].state is ItemState.WAITING
 
 
-def test_transactions_are_kept_with_their_item_in_order(outbox):
+def test_transactions_are_kept_with_their_item_in_order(outbox, monkeypatch):
     outbox.ensure_registration()
     (item,) = outbox.open_items()
     outbox.store(item, transaction("0xaa", 3))
     outbox.store(item, transaction("0xbb", 4))
     outbox.store(item, transaction("0xbb", 4))  # signed again, with the same nonce and fees
-    outbox.taken(transaction("0xbb"), 8.0)
+    monkeypatch.setattr("time.time", lambda: 8.0)
+    outbox.taken(transaction("0xbb"))
     assert [(t.hash, t.nonce, t.sent_at_s) for t in outbox.sent(item)] == [("0xaa", 3, 0.0), ("0xbb", 4, 8.0)]
     assert outbox.open_items()[0].state is ItemState.SENT
 
@@ -159,9 +163,9 @@ def test_another_chain_contract_or_peer_has_its_own_items(path, outbox):
 
 
 def test_open_items_in_words(outbox, path):
-    outbox.credit(at(3), -2.0, ["a"], now_s=0.0)
-    outbox.fold(now_s=0.0)
-    outbox.ensure_registration(now_s=0.0)
+    outbox.credit(at(3), -2.0, ["a"])
+    outbox.fold()
+    outbox.ensure_registration()
     registration, reward, _ = outbox.open_items()
     outbox.store(registration, transaction())
     outbox.postpone(reward, 100.0, "the RPC is away")

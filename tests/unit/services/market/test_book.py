@@ -27,9 +27,10 @@ def book(tmp_path):
     book.close()
 
 
-def test_a_bet_is_there_after_a_restart_to_the_last_unit(book, tmp_path):
-    book.add_bet(0, 2, BET, 5.0)
-    book.add_bet(0, 2, replace(BET, choice=0), 6.0)  # one a clue
+def test_a_bet_is_there_after_a_restart_to_the_last_unit(book, tmp_path, monkeypatch):
+    monkeypatch.setattr("time.time", lambda: 5.0)
+    book.add_bet(0, 2, BET)
+    book.add_bet(0, 2, replace(BET, choice=0))  # one a clue
     found = Book(tmp_path / "outbox.sqlite", SCOPE)
     (item,) = found.open_items()
     assert (item.kind, item.round_id, item.created_at_s) == (Kind.BET, RoundId(number=0, stage=2), 5.0)
@@ -39,7 +40,7 @@ def test_a_bet_is_there_after_a_restart_to_the_last_unit(book, tmp_path):
 
 @pytest.mark.parametrize("other", [{"chain_id": 2}, {"contract": "0x" + "22" * 20}, {"peer_id": "QmOther"}])
 def test_another_chain_market_or_peer_has_bets_of_its_own(book, tmp_path, other):
-    book.add_bet(0, 0, BET, 5.0)
+    book.add_bet(0, 0, BET)
     elsewhere = Book(tmp_path / "outbox.sqlite", replace(SCOPE, **other))
     assert (elsewhere.open_items(), elsewhere.last_clue(0)) == ([], None)
 
@@ -47,16 +48,16 @@ def test_another_chain_market_or_peer_has_bets_of_its_own(book, tmp_path, other)
 def test_a_bet_that_is_not_stored_whole_is_not_stored(book):
     book._db.execute("DROP TABLE bet")
     with pytest.raises(OutboxError):
-        book.add_bet(0, 0, BET, 5.0)
+        book.add_bet(0, 0, BET)
     assert book.open_items() == []
 
 
 def test_others_may_read_the_markets_of_a_folder(book, tmp_path):
     assert read_markets(tmp_path) == []
     for clue, state in enumerate((ItemState.DONE, ItemState.DONE, ItemState.WAITING, ItemState.DROPPED)):
-        book.add_bet(0, clue, BET, 5.0, state)
-    book.add_claim(0, 5.0)
-    book.add_claim(0, 6.0)
+        book.add_bet(0, clue, BET, state)
+    book.add_claim(0)
+    book.add_claim(0)
     (found,) = read_markets(tmp_path)
     assert (found.peer_id, found.chain_id, found.contract) == ("QmPeer", 1, SCOPE.contract)
     assert (found.num_bets, found.num_open, found.num_unclaimed, found.trouble) == (2, 1, 1, None)
@@ -78,8 +79,8 @@ def test_trouble_says_since_when_and_as_of_when_and_is_not_the_ledger_s(book, tm
 
 
 def test_the_market_s_items_are_none_of_the_ledger_s_that_wait(book, tmp_path):
-    book.add_bet(0, 0, BET, 5.0)
-    book.add_claim(0, 5.0)
+    book.add_bet(0, 0, BET)
+    book.add_claim(0)
     assert read_view(tmp_path).contract == ""  # nor do they say which contract the ledger is
     outbox = Outbox(tmp_path / "outbox.sqlite", replace(SCOPE, contract="0xC0"))
     outbox.ensure_registration()
@@ -91,8 +92,8 @@ def test_the_market_s_items_are_none_of_the_ledger_s_that_wait(book, tmp_path):
 
 def test_status_shows_a_market_s_bets_and_trouble_and_runs_no_control_characters(book, tmp_path, capsys):
     LocalLedger(tmp_path / "ledger.sqlite", "peer", []).close()
-    book.add_bet(0, 0, BET, 5.0, ItemState.DONE)
-    book.add_claim(0, 5.0)
+    book.add_bet(0, 0, BET, ItemState.DONE)
+    book.add_claim(0)
     book.note_trouble("the judge said \x1b[2J")
     assert main(["status", str(tmp_path)]) == NOT_RUNNING
     shown = [line for line in map(str.strip, capsys.readouterr().out.splitlines()) if line.startswith(("market", "tr"))]

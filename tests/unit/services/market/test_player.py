@@ -2,7 +2,6 @@
 
 import logging
 import sqlite3
-import time
 
 import pytest
 
@@ -139,7 +138,7 @@ def test_hundreds_of_games_that_nobody_ends_cost_a_few_looks_at_a_time(market, t
     peer = market.peer(tmp_path, registered=False, wei=0)
     kept = peer.book()
     for game in range(9):
-        kept.add_claim(game, time.time())
+        kept.add_claim(game)
         market.new_game()
     looked = []
 

@@ -212,8 +212,8 @@ def test_a_bet_and_a_claim_whose_transactions_fail_are_given_up_before_they_cost
 
     peer = market.peer(tmp_path, registered=False, wei=0)
     book, now_s = peer.book(), time.time()
-    book.add_bet(0, 0, Bet(choice=0, text="a", amount=1, held=0), now_s)
-    book.add_claim(1, now_s)
+    book.add_bet(0, 0, Bet(choice=0, text="a", amount=1, held=0))
+    book.add_claim(1)
     for item in book.open_items():
         for nonce in range(failed):
             where = f"{item.kind.value}{nonce}"
