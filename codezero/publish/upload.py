@@ -13,11 +13,13 @@ import re
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from codezero.errors import causes, first_line
 from codezero.publish.card import REPOSITORY
+from codezero.publish.hub import UploadResult
 from codezero.runtime import proxies
 from codezero.runtime.http_dates import retry_after_s
 from codezero.runtime.stop import stop_with_parent
@@ -41,7 +43,7 @@ def main() -> None:
     request = json.loads(sys.stdin.buffer.readline())
     stop_with_parent()
     os.nice(10)
-    answer = upload(request)
+    answer = asdict(upload(request))
     # A second safeguard: no error of the library or the hub is known to repeat the token.
     plain = {key: v.replace(request["token"], "[token]") if isinstance(v, str) else v for key, v in answer.items()}
     sys.stdout.write(json.dumps(plain) + "\n")
@@ -49,26 +51,25 @@ def main() -> None:
     os._exit(0)  # does not wait for threads of the hub's library
 
 
-def upload(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Pushes a folder in one commit. Returns the fields of an `UploadResult`: `repo`, and either `url` or the failure's
-    `status`, `wait_s` and `detail`."""
+def upload(request: Mapping[str, Any]) -> UploadResult:
+    """Pushes a folder in one commit."""
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HTTPError, OfflineModeIsEnabled
 
+    repo: str = request["repo"]
     if why := proxies.why_unusable():
-        return {"repo": request["repo"], "status": None, "wait_s": None, "detail": why}
+        return UploadResult(repo=repo, detail=why)
     _set_limits(request["timeout_s"])
     api = HfApi(endpoint=request["endpoint"], token=request["token"])
-    found: dict[str, Any] = {"repo": request["repo"]}
     try:
-        if "/" not in request["repo"]:
-            found["repo"] = f"{api.whoami()['name']}/{request['repo']}"
+        if "/" not in repo:
+            repo = f"{api.whoami()['name']}/{repo}"
         folder = Path(request["folder"])
-        text = request["card"].replace(REPOSITORY, found["repo"])
+        text = request["card"].replace(REPOSITORY, repo)
         (folder / "README.md").write_text(text, encoding="utf-8")
-        api.create_repo(found["repo"], private=request["private"], exist_ok=True)
+        api.create_repo(repo, private=request["private"], exist_ok=True)
         commit = api.upload_folder(
-            repo_id=found["repo"],
+            repo_id=repo,
             folder_path=folder,
             commit_message=request["message"],
             delete_patterns=list(STALE),
@@ -76,8 +77,8 @@ def upload(request: Mapping[str, Any]) -> dict[str, Any]:
     # HTTPError is httpx's, and the parent of the hub's own errors; the library raises ValueError and RuntimeError for
     # answers that it does not understand, and for a file that could not be sent
     except (HTTPError, OfflineModeIsEnabled, _Busy, OSError, ValueError, RuntimeError, KeyError, TypeError) as error:
-        return {**found, **_what_went_wrong(error)}
-    return {**found, "url": commit.commit_url}
+        return _failure(repo, error)
+    return UploadResult(repo=repo, url=commit.commit_url)
 
 
 def _set_limits(timeout_s: float) -> None:
@@ -104,24 +105,23 @@ def wait_of(headers: Mapping[str, str], now_s: float) -> float | None:
     return float(limit[1][:9]) if limit else None
 
 
-def _what_went_wrong(error: BaseException) -> dict[str, Any]:
-    """Returns the failure's fields: by the hub's answer behind an error, which its library may have wrapped, else by
-    the first cause's text."""
+def _failure(repo: str, error: BaseException) -> UploadResult:
+    """Returns the failure: by the hub's answer behind an error, which its library may have wrapped, else by the first
+    cause's text."""
     found = causes(error)
     for cause in found:
         if isinstance(cause, _Busy):
-            return {"status": cause.status, "wait_s": cause.wait_s}
+            return UploadResult(repo=repo, status=cause.status, wait_s=cause.wait_s)
         response = getattr(cause, "response", None)
         if response is not None:
-            said = ((getattr(other, "server_message", None) or "").strip().splitlines() for other in found)
-            detail = next((lines[0][:_MAX_DETAIL] for lines in said if lines), "")
             if "authorization" not in response.request.headers:
                 # The storage of large files, which never sees the token. Its links expire after 15 minutes, also while
                 # other files are sent.
-                detail = f"its storage says HTTP {response.status_code}"
-                return {"status": None, "wait_s": None, "detail": detail}
-            return {"status": response.status_code, "wait_s": None, "detail": detail}
-    return {"status": None, "wait_s": None, "detail": first_line(found[-1])[:_MAX_DETAIL]}
+                return UploadResult(repo=repo, detail=f"its storage says HTTP {response.status_code}")
+            said = ((getattr(other, "server_message", None) or "").strip().splitlines() for other in found)
+            detail = next((lines[0][:_MAX_DETAIL] for lines in said if lines), "")
+            return UploadResult(repo=repo, status=response.status_code, detail=detail)
+    return UploadResult(repo=repo, detail=first_line(found[-1])[:_MAX_DETAIL])
 
 
 if __name__ == "__main__":

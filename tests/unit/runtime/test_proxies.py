@@ -55,8 +55,8 @@ def test_a_download_or_push_tells_the_proxy(socks):
     with pytest.raises(ModelError, match=SOCKS), hub_errors("the file"):
         pytest.fail("nothing is asked")
     answer = upload({"repo": "me/model"})
-    assert answer["status"] is None
-    assert "SOCKS" in answer["detail"]
+    assert answer.status is None
+    assert "SOCKS" in answer.detail
 
 
 def test_reading_a_dataset_tells_the_proxy(socks):
