@@ -12,7 +12,7 @@ from typing import Protocol
 
 import torch
 
-from codezero.config import NodeConfig
+from codezero.config import LogFormat, NodeConfig
 from codezero.config.load import learning_settings, settings_of
 from codezero.identity import names
 from codezero.ledger.build import with_contract_bootnodes
@@ -62,7 +62,8 @@ def begin(config: NodeConfig, role: str, console: Console, stack: ExitStack) -> 
     # The lock comes first: a start that is refused must not write into the log of the node that holds it.
     folder = stack.enter_context(state.locked_state(folder_of(Path(config.state_dir).expanduser(), role)))
     log_dir = Path(config.tracking.log_dir).expanduser()
-    logs.set_up(log_dir, config.tracking.level, console, log_name(role), config.tracking.log_format)
+    as_json = config.tracking.log_format is LogFormat.json
+    logs.set_up(log_dir, config.tracking.level, console, log_name(role), as_json=as_json)
     system_info.write(log_dir)
     torch.manual_seed(config.seed)  # codezero does not use this generator; a library that does is repeatable
     state.note_start(folder, settings_of(config))

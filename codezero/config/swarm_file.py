@@ -14,8 +14,6 @@ A file may come from a stranger: it is data of a fixed form that cannot change a
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
 from dataclasses import dataclass, fields
 from enum import Enum
@@ -29,7 +27,8 @@ from codezero.config.check import require
 from codezero.config.multiaddr import Multiaddr
 from codezero.config.names import is_swarm_file
 from codezero.config.swarm import MAX_GENERATIONS
-from codezero.errors import ConfigError
+from codezero.errors import ConfigError, told_as
+from codezero.runtime.files import replace_file
 
 VERSION = 1
 MAX_BYTES = 64 * 1024
@@ -91,17 +90,10 @@ def write(path: Path, swarm: SwarmFile) -> None:
         "num_generations": swarm.num_generations,
         **({"tasks": swarm.tasks.value} if swarm.tasks else {}),
     }
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
+    text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=MAX_BYTES)
+    with told_as(ConfigError, f"cannot write swarm file {path}", "give another place"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=MAX_BYTES)
-        temporary.write_text(f"{_FIRST_LINE}\n{text}", encoding="utf-8")
-        os.replace(temporary, path)
-    except OSError as error:
-        raise ConfigError(f"cannot write swarm file {path}: {error.strerror}; give another place") from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
+        replace_file(path, f"{_FIRST_LINE}\n{text}")
 
 
 def read(path: Path) -> SwarmFile:

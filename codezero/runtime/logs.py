@@ -13,7 +13,6 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 from codezero import __version__
-from codezero.config import LogFormat
 from codezero.errors import CodezeroError, StateError, told_as
 from codezero.runtime.amounts import utc
 from codezero.runtime.console import Console, printable
@@ -95,14 +94,14 @@ def set_up(
     level: str,
     console: Console,
     name: str = "swarm.log",
-    log_format: LogFormat = LogFormat.text,
+    as_json: bool = False,
 ) -> None:
     """Sends this process's logging to the file `name`. Raises StateError if the log folder cannot be written."""
     with told_as(StateError, f"cannot write logs to {log_dir}", "give another tracking.log_dir"):
         log_dir.mkdir(parents=True, exist_ok=True)
         file = _File(log_dir / name, console)
     text = _OneLine("%(asctime)s %(levelname)s %(name)s: %(message)s")
-    file.setFormatter(_Json() if log_format is LogFormat.json else text)
+    file.setFormatter(_Json() if as_json else text)
     root = logging.getLogger()
     for handler in list(root.handlers):
         root.removeHandler(handler)

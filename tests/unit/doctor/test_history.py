@@ -7,7 +7,6 @@ import logging
 
 import pytest
 
-from codezero.config import LogFormat
 from codezero.doctor import state_folder
 from codezero.errors import StateError
 from codezero.ledger.items import LedgerScope
@@ -62,11 +61,11 @@ def test_warnings_are_counted_and_the_last_is_shown(tmp_path):
     assert "number 4" in told(found, "info")[0]
 
 
-@pytest.mark.parametrize("log_format", LogFormat)
+@pytest.mark.parametrize("as_json", [False, True])
 @pytest.mark.usefixtures("restored_process")
-def test_what_a_node_logs_is_found_again_in_either_format(tmp_path, log_format):
+def test_what_a_node_logs_is_found_again_in_either_format(tmp_path, as_json):
     """The writer and the reader of the log must agree on its form."""
-    logs.set_up(tmp_path / "logs", "INFO", Console(io.StringIO()), log_format=log_format)
+    logs.set_up(tmp_path / "logs", "INFO", Console(io.StringIO()), as_json=as_json)
     logging.getLogger("codezero.x").warning("the hub is busy")
     logs.log_end(StateError("cannot save round 5"))
     found = list(state_folder.check_log(case_of(tmp_path)))

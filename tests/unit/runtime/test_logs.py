@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 import pytest
 
 from codezero import __version__
-from codezero.config import LogFormat
 from codezero.errors import StateError
 from codezero.runtime import amounts, logs
 from codezero.runtime.console import Console
@@ -63,7 +62,7 @@ def test_an_exception_cannot_forge_a_line_either(tmp_path):
 
 @pytest.mark.usefixtures("restored_process")
 def test_as_json_every_record_is_one_object(tmp_path):
-    logs.set_up(tmp_path, "INFO", Console(io.StringIO()), "proposer.log", LogFormat.json)
+    logs.set_up(tmp_path, "INFO", Console(io.StringIO()), "proposer.log", as_json=True)
     logging.getLogger("codezero.x").warning("peer said %s", 'hi\n"\x1b[2J\u202e')
     try:
         raise ValueError("bad\nworse")
