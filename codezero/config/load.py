@@ -174,21 +174,12 @@ def settings_of(config: NodeConfig) -> list[str]:
 
 def learning_settings(config: NodeConfig) -> Mapping[str, object]:
     """Returns the settings of training as plain values, without addresses, accounts or paths, since others see them."""
-    sections: dict[str, object] = {
-        name: {key: _plain(value) for key, value in dataclasses.asdict(getattr(config, name)).items()}
-        for name in ("rollout", "train", "reward")
-    }
-    del sections["rollout"]["servers"]  # type: ignore[attr-defined]
+    import msgspec  # here, so that `codezero doctor` starts where it is not installed
+
+    sections = {name: msgspec.to_builtins(getattr(config, name)) for name in ("rollout", "train", "reward")}
+    del sections["rollout"]["servers"]
     swarm = {"num_local": config.swarm.num_local, "num_external": config.swarm.num_external}
     return {"codezero": __version__, "seed": config.seed, "swarm": swarm, **sections}
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items()}
-    return [_plain(each) for each in value] if isinstance(value, Sequence) and not isinstance(value, str) else value
 
 
 def _literal(value: Any) -> str:
