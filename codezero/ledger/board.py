@@ -95,8 +95,10 @@ def _merged(places: Sequence[LeaderboardRow]) -> list[LeaderboardRow]:
 def _scope(folder: Path, found: LedgerLocation | None) -> LedgerScope | None:
     """Returns the contract that a node uses, None for a local ledger. Without a location it takes the outbox's
     contract. Raises LedgerError: the outbox cannot be read."""
-    if found is not None or not (folder / OUTBOX).exists():
-        return None if found is None else found.scope
+    if found is not None:
+        return found.scope
+    if not (folder / OUTBOX).exists():
+        return None
     with reading(folder / OUTBOX, "outbox") as db:
         return newest_scope(db)
 
