@@ -73,16 +73,11 @@ class Publisher:
         packer: Packer,
         notes: Path,
         tell: Callable[[str, str], None],
-        *,
-        clock: Callable[[], float] = time.time,
-        pause: Callable[[float], None] | None = None,
     ) -> None:
         """`notes` is the file with the last push. `tell` is called with `last` and the reason why the last push failed
-        (empty if it succeeded, partly untrusted text), now and whenever they change. `pause` replaces the wait between
-        attempts in tests."""
-        self._config, self._hub, self._packer, self._notes, self._clock = config, hub, packer, notes, clock
+        (empty if it succeeded, partly untrusted text), now and whenever they change."""
+        self._config, self._hub, self._packer, self._notes = config, hub, packer, notes
         self._worker = Worker("push", self._work)
-        self._pause = pause or self._worker.pause
         self._lock = threading.Lock()
         self._reports: deque[RoundReport] = deque(maxlen=CARD_ROUNDS)
         self._offer: _Offer | None = None
@@ -143,7 +138,7 @@ class Publisher:
                 self._offer = self._offer or offer  # a better one may be long in coming
 
     def _is_due(self, offer: _Offer) -> bool:
-        now_s, last, report = self._clock(), self._pushed, offer.report
+        now_s, last, report = time.time(), self._pushed, offer.report
         if report.policy_version == 0 or self._paused_s[0] <= now_s < self._paused_s[1]:
             return False
         # Numbers go backwards if the state was begun anew, or the clock was set back.
@@ -156,7 +151,7 @@ class Publisher:
         return by_rounds or (config.every_hours > 0 and now_s - last.at_s >= config.every_hours * 3600)
 
     def _wait(self, seconds: float) -> None:
-        now_s = self._clock()
+        now_s = time.time()
         self._paused_s = now_s, now_s + seconds
 
     def _push(self, offer: _Offer) -> None:
@@ -171,7 +166,7 @@ class Publisher:
                 pause_s = self._after(answer, attempt)
                 if pause_s is None:
                     return
-                self._pause(pause_s)
+                self._worker.pause(pause_s)
         except Stopping:
             raise
         except CodezeroError as error:
@@ -221,7 +216,7 @@ class Publisher:
             repo=answer.repo,
             round=report.round,
             policy_version=report.policy_version,
-            at_s=self._clock(),
+            at_s=time.time(),
             url=answer.url,
             endpoint=self._config.endpoint,
         )

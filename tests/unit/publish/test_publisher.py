@@ -7,6 +7,7 @@ import threading
 from collections import namedtuple
 from contextlib import ExitStack
 from dataclasses import asdict, replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from transformers import AutoModelForCausalLM
 from codezero.config import NodeConfig, PushConfig, PushedCheckpoint, TrainMethod
 from codezero.errors import Stopping
 from codezero.publish import build
+from codezero.publish import publisher as module
 from codezero.publish.card import facts
 from codezero.publish.hub import Hub, UploadResult
 from codezero.publish.pack import PublishError
@@ -85,7 +87,8 @@ class Rig:
 
     def made(self):
         about = (self.config, self.uploads, self.packer, self.notes, self.tell)
-        made = Publisher(*about, clock=self.clock, pause=self.pause)
+        made = Publisher(*about)
+        made._worker.pause = self.pause
         made.start()
         return made
 
@@ -124,12 +127,14 @@ class Rig:
 
 
 @pytest.fixture
-def rig(tmp_path):
+def rig(tmp_path, monkeypatch):
     made = []
 
     def make(*answers, **config):
         made.append(Rig(tmp_path, *answers, **config))
         return made[-1]
+
+    monkeypatch.setattr(module, "time", SimpleNamespace(time=lambda: made[-1].clock()))
 
     yield make
     for one in made:
@@ -428,7 +433,7 @@ def test_a_stop_ends_a_pause_too(tmp_path, rig):
     swarm = rig()
     uploads, told = Uploads(BUSY), []
     about = (swarm.config, uploads, swarm.packer, tmp_path / "other.json", lambda *found: told.append(found))
-    waiting = Publisher(*about, clock=lambda: NOW)
+    waiting = Publisher(*about)
     waiting.start()
     offer(waiting, report(1), tmp_path)
     wait_until(lambda: len(told) > 1)
