@@ -91,7 +91,7 @@ class Account:
         another has its nonce and higher fees, unless the chain's next nonce is lower: then a transaction before that
         one is lost, and it would wait for ever. What is mined second reverts: the contracts take each call once."""
         simulation = call_request(call, self.address)
-        answers = self._rpc.ask(
+        simulated, estimate, count, block, tip, balance = self._rpc.ask(
             [
                 simulation,
                 ("eth_estimateGas", [simulation[1][0]]),
@@ -101,15 +101,15 @@ class Account:
                 ("eth_getBalance", [self.address, LATEST]),
             ]
         )
-        self._rpc.text(answers[0], call.name)  # first, since its error has the name of the contract's error
-        gas = round(self._rpc.quantity(answers[1], "eth_estimateGas") * GAS_MARGIN)
+        self._rpc.text(simulated, call.name)  # first, since its error has the name of the contract's error
+        gas = round(self._rpc.quantity(estimate, "eth_estimateGas") * GAS_MARGIN)
         if gas > MAX_GAS:
             raise RpcBadReply(
                 f"the RPC estimates {gas} units of gas for {call.name}, more than any call takes: not sent"
             )
         if nonce is None:
-            nonce = self._rpc.quantity(answers[2], "eth_getTransactionCount", bits=63)  # as the outbox stores
-        max_fee_wei, tip_wei = self._fees(answers[3], answers[4])
+            nonce = self._rpc.quantity(count, "eth_getTransactionCount", bits=63)  # as the outbox stores
+        max_fee_wei, tip_wei = self._fees(block, tip)
         if replaces is not None and replaces.nonce <= nonce:
             nonce = replaces.nonce
             max_fee_wei = max(max_fee_wei, round(replaces.max_fee_wei * REPLACEMENT) + 1)
@@ -120,13 +120,16 @@ class Account:
                 f"{what} {max_fee_wei / GWEI:g} gwei a unit of gas, more than "
                 f"ledger.max_fee_gwei={self._max_fee_wei / GWEI:g}: raise it, or wait"
             )
-        balance_wei = self._rpc.quantity(answers[5], "eth_getBalance")
+        balance_wei = self._rpc.quantity(balance, "eth_getBalance")
         needed_wei = call.value + gas * max_fee_wei
         if balance_wei < needed_wei:
             raise InsufficientFunds(
                 f"the account holds {ether(balance_wei)} ETH and {call.name} may take {ether(needed_wei)} ETH: "
                 "send it some ETH"
             )
+        return self._signed(call, nonce, gas, max_fee_wei, tip_wei)
+
+    def _signed(self, call: ContractCall, nonce: int, gas: int, max_fee_wei: int, tip_wei: int) -> Transaction:
         signed = self._signer.sign_transaction(
             {
                 "type": 2,
