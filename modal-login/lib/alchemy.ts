@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { boundedText } from "./bodies";
-import { headersFor } from "./chain";
+import { postJson } from "./chain";
 import { Refusal } from "./replies";
 import { settings } from "./settings";
 import type { stampedRequest } from "./inputs";
@@ -33,7 +33,7 @@ async function probed(): Promise<string> {
   if (!apiKey && alchemyUrl === PUBLIC_ALCHEMY) return "unreachable: ALCHEMY_API_KEY is not set, see modal-login/README.md";
   let response: Response;
   try {
-    response = await ask("/signer/v1/signer-config", "{}", PROBE_TIMEOUT_MS);
+    response = await postJson(`${alchemyUrl}/signer/v1/signer-config`, "{}", PROBE_TIMEOUT_MS);
   } catch (error) {
     return `unreachable: ${reason(error)}`;
   }
@@ -60,22 +60,11 @@ export async function whoami(stamp: z.output<typeof stampedRequest>): Promise<Us
 /** A request of the page's signer, with the key that the browser does not get. Throws Refusal 502. */
 export async function forward(route: string, body: string): Promise<{ status: number; text: string }> {
   try {
-    const response = await ask(`/signer/v1/${route}`, body, TIMEOUT_MS);
+    const response = await postJson(`${settings().alchemyUrl}/signer/v1/${route}`, body, TIMEOUT_MS);
     return { status: response.status, text: await boundedText(response, MAX_REPLY_BYTES) };
   } catch (error) {
     throw new Refusal(502, `Alchemy cannot be reached: ${reason(error)}`);
   }
-}
-
-async function ask(path: string, body: string, timeoutMs: number): Promise<Response> {
-  const { alchemyUrl } = settings();
-  return fetch(alchemyUrl + path, {
-    method: "POST",
-    body,
-    headers: { "Content-Type": "application/json", ...headersFor(alchemyUrl) },
-    redirect: "error",
-    signal: AbortSignal.timeout(timeoutMs),
-  });
 }
 
 /** Says in words what went wrong, without the address. */

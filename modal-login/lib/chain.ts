@@ -36,3 +36,14 @@ export function headersFor(url: string): Record<string, string> {
   const knows = [alchemyUrl, bundlerUrl].some((known) => new URL(known).origin === new URL(url).origin);
   return apiKey && knows ? { Authorization: `Bearer ${apiKey}` } : {};
 }
+
+/** Posts JSON, with the API key where `headersFor` has it. Throws: no answer in time, or a redirect. */
+export function postJson(url: string, body: string, timeoutMs: number): Promise<Response> {
+  return fetch(url, {
+    method: "POST",
+    body,
+    headers: { "Content-Type": "application/json", ...headersFor(url) },
+    redirect: "error",
+    signal: AbortSignal.timeout(timeoutMs),
+  });
+}

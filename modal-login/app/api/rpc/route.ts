@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { MAX_REPLY_BYTES, reason } from "@/lib/alchemy";
 import { boundedText } from "@/lib/bodies";
-import { headersFor } from "@/lib/chain";
+import { postJson } from "@/lib/chain";
 import { post, Refusal } from "@/lib/replies";
 import { settings } from "@/lib/settings";
 
@@ -20,13 +20,7 @@ const one = z.object({
 export const POST = post(one, async (request) => {
   const { rpcUrl } = settings();
   try {
-    const response = await fetch(rpcUrl, {
-      method: "POST",
-      body: JSON.stringify(request),
-      headers: { "Content-Type": "application/json", ...headersFor(rpcUrl) },
-      redirect: "error",
-      signal: AbortSignal.timeout(TIMEOUT_MS),
-    });
+    const response = await postJson(rpcUrl, JSON.stringify(request), TIMEOUT_MS);
     const reply = Object(JSON.parse(await boundedText(response, MAX_REPLY_BYTES))) as object;
     if ("result" in reply || "error" in reply) return reply;
     throw new Refusal(502, `the RPC server answers with HTTP ${response.status}`);
