@@ -22,6 +22,7 @@ export function proxy(request: NextRequest): NextResponse {
   if (refusal) return NextResponse.json({ error: refusal }, { status: 403 });
   const { pathname, searchParams } = request.nextUrl;
   const isPage = pathname === "/";
+  const isApi = pathname.startsWith("/api/");
   const { name, port } = hostOf(request);
   const ticket = searchParams.get("ticket");
   if (isPage && LOOPBACK_ADDRESSES.includes(name)) return toTheName(port, ticket);
@@ -34,7 +35,7 @@ export function proxy(request: NextRequest): NextResponse {
     response.cookies.set(cookieName, given, { httpOnly: true, sameSite: "lax", maxAge: 400 * 86_400 });
     return response;
   }
-  const isOfPage = !pathname.startsWith("/api/") || PAGE_API.test(pathname);
+  const isOfPage = !isApi || PAGE_API.test(pathname);
   const cookie = isOfPage ? request.cookies.get(cookieName)?.value : undefined;
   if (pathname !== OPEN_PATH && !isOpenTo(request) && !isKnown(request.headers.get("authorization"), cookie)) {
     return isPage ? howToGetIn(ticket !== null) : NextResponse.json({ error: NO_TOKEN }, { status: 403 });
@@ -49,7 +50,7 @@ export function proxy(request: NextRequest): NextResponse {
   response.headers.set("X-Content-Type-Options", "nosniff");
   response.headers.set("Referrer-Policy", "no-referrer");
   response.headers.set("Cross-Origin-Resource-Policy", "same-origin");
-  if (request.nextUrl.pathname.startsWith("/api/")) response.headers.set("Cache-Control", "no-store");
+  if (isApi) response.headers.set("Cache-Control", "no-store");
   return response;
 }
 

@@ -50,9 +50,9 @@ export interface Settings {
   needsNoToken: boolean;
 }
 
-/** Reads the settings from the environment, as it is when asked. Throws: a value is none, in one line that names its variable. */
-function readSettings(variables: Record<string, string | undefined>): Settings {
-  const given = Object.entries(variables).filter(([, value]) => value !== undefined && value !== "");
+/** Reads the settings from the environment. Throws: a value is none, in one line that names its variable. */
+function readSettings(): Settings {
+  const given = Object.entries(process.env).filter(([, value]) => value !== undefined && value !== "");
   const parsed = environment.safeParse(Object.fromEntries(given));
   if (!parsed.success) {
     const issue = parsed.error.issues[0];
@@ -79,7 +79,7 @@ function readSettings(variables: Record<string, string | undefined>): Settings {
 let read: Settings | undefined;
 
 export function settings(): Settings {
-  return (read ??= readSettings(process.env));
+  return (read ??= readSettings());
 }
 
 function list(text: string): string[] {

@@ -122,12 +122,13 @@ async function change<S extends z.ZodTypeAny>(
 ): Promise<void> {
   await oneAtATime(`file ${name}`, async () => {
     const after = make(await read(name, schema));
-    await replaceFile(settings().dataDir, name, JSON.stringify(after, null, 2));
+    await replaceFile(name, JSON.stringify(after, null, 2));
   });
 }
 
 /** At any time there is the old content or the new one, for the owner's eyes only. */
-async function replaceFile(folder: string, name: string, text: string): Promise<void> {
+async function replaceFile(name: string, text: string): Promise<void> {
+  const folder = settings().dataDir;
   const temporary = join(/*turbopackIgnore: true*/ folder, `.${name}.${randomUUID()}`);
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 });
