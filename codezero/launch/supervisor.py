@@ -24,6 +24,7 @@ FIRST_PAUSE_S = 1.0
 MAX_PAUSE_S = 300.0
 """The longest wait between two starts of a program, in seconds."""
 _TICK_S = 0.1
+_UNSAVED = "what it has not saved is played again at the next start"
 
 
 class Supervisor:
@@ -84,14 +85,16 @@ class Supervisor:
 
     def run(self) -> int:
         """Runs the programs until each that does not serve others has ended for good, or a signal asks to stop. Stops
-        the rest, prints how each ended, and returns the exit code: 1 if any failed for good, or as it stopped."""
+        the rest, prints how each ended, and returns the exit code: 1 if any failed for good, or as it stopped, or was
+        killed since it did not stop in time; what a second signal kills is as asked."""
         while not self._num_signals and any(c.state.live for c in self.children if not c.program.serves):
             self._step()
         self.stop()
         for child in self.children:
             if child.program.log is not None:
                 self.say(child.program.name, child.summary())
-        return int(any(child.state is ChildState.FAILED for child in self.children))
+        failed = {ChildState.FAILED} if self._num_signals > 1 else {ChildState.FAILED, ChildState.KILLED}
+        return int(any(child.state in failed for child in self.children))
 
     def stop(self) -> None:
         """Asks all programs to stop, and kills those that still run after the grace period or at a second signal."""
@@ -110,6 +113,8 @@ class Supervisor:
                 child.kill()
                 self._reap(child)
                 child.state = ChildState.KILLED
+                if self._num_signals < 2:
+                    self.say(child.program.name, f"killed: it did not stop within {GRACE_S:g} s: {_UNSAVED}")
 
     def say(self, name: str, text: str) -> None:
         """Prints one line with the program's name. A terminal that is gone counts as a signal to stop, but not as the
@@ -160,8 +165,7 @@ class Supervisor:
             child.crashes = 0
         if self._is_stopping and code > 0:
             child.state = ChildState.FAILED
-            unsaved = "what it has not saved is played again at the next start"
-            self.say(child.program.name, f"failed as it stopped: exit code {code}: {unsaved}")
+            self.say(child.program.name, f"failed as it stopped: exit code {code}: {_UNSAVED}")
         elif self._is_stopping:
             child.state = ChildState.STOPPED
         elif child.is_finished and code == 0:
@@ -185,7 +189,7 @@ class Supervisor:
             child.state = ChildState.FAILED
             why = "which would not go away by itself" if hopeless else f"{child.crashes} crashes in a row"
             if child.is_finished:  # a further start would have to be told how many rounds were saved
-                why = "after its last round: what it has not saved is played again at the next start"
+                why = f"after its last round: {_UNSAVED}"
             see = "" if child.program.log is None else f"; see {child.program.log}"
             self.say(child.program.name, f"failed for good: {how}, {why}{see}")
             return

@@ -190,7 +190,10 @@ def test_a_program_that_ignores_the_request_is_killed(tmp_path, monkeypatch):
         supervisor.wait_until_ready(child, 300)
         supervisor.stop()
     assert child.summary() == "killed, since it did not stop when asked"
-    assert not is_alive(int(shown.getvalue().split()[-1]))
+    deaf, killed = shown.getvalue().splitlines()
+    assert not is_alive(int(deaf.split()[-1]))
+    said = "killed: it did not stop within 0.3 s: what it has not saved is played again at the next start"
+    assert killed == f"stubborn | {said}"
 
 
 def test_what_serves_ends_after_the_others_and_does_not_keep_them_up(tmp_path):
@@ -434,8 +437,9 @@ def test_what_does_not_stop_in_time_is_killed_with_all_that_it_started(tmp_path)
     launcher, pid = launched(tmp_path, source, grace_s=3)
     child = int(launcher.stdout.readline())
     launcher.terminate()
-    launcher.communicate(timeout=120)
-    assert launcher.returncode == 0
+    said = "killed: it did not stop within 3 s: what it has not saved is played again at the next start"
+    assert launcher.communicate(timeout=120)[0] == f"node | {said}\n"
+    assert launcher.returncode == 1
     wait_until_gone([pid, child])
 
 
