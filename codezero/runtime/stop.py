@@ -41,7 +41,8 @@ def stop_on_signals(
     more after it, or the end of the grace period, ends the process at once with exit code 0. The signal handler first
     calls `leave`, which releases the terminal.
 
-    Yields a context manager that suspends both for work that must finish, such as a last checkpoint."""
+    Yields a context manager that suspends both for work that must finish, such as a last checkpoint. If that fails, the
+    end of the grace period has exit code 1."""
     asked_at_s: float | None = None  # monotonic
     is_unhurried = False
     timer = _exit_timer()
@@ -68,10 +69,12 @@ def stop_on_signals(
         nonlocal timer, is_unhurried
         is_unhurried = True
         timer.cancel()
+        code = 1
         try:
             yield
+            code = 0
         finally:
-            timer, is_unhurried = _exit_timer(), False
+            timer, is_unhurried = _exit_timer(code), False
             if asked_at_s is not None:
                 timer.start()
 
@@ -85,8 +88,8 @@ def stop_on_signals(
             signal.signal(number, handler)
 
 
-def _exit_timer() -> threading.Timer:
-    timer = threading.Timer(GRACE_S, lambda: os._exit(0))
+def _exit_timer(code: int = 0) -> threading.Timer:
+    timer = threading.Timer(GRACE_S, lambda: os._exit(code))
     timer.daemon = True
     return timer
 

@@ -51,6 +51,24 @@ with stop.stop_on_signals():
 """
 
 
+FAILS = """
+import time
+from codezero.runtime import stop
+stop.GRACE_S = 1.0
+with stop.stop_on_signals() as unhurried:
+    try:
+        print("runs", flush=True)
+        time.sleep(60)
+    except KeyboardInterrupt:
+        pass
+    try:
+        with unhurried():
+            raise OSError("the disk is full")
+    finally:
+        time.sleep(300)
+"""
+
+
 @contextmanager
 def started(program, says):
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -102,3 +120,9 @@ def test_a_thread_that_hangs_delays_the_exit_no_longer_than_the_rest():
     with started(HANGS, "runs") as process:
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
+
+
+def test_an_end_that_hangs_after_a_failed_save_is_told_by_the_exit_code():
+    with started(FAILS, "runs") as process:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 1
