@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from codezero import __version__
@@ -42,6 +43,7 @@ from codezero.launch.swarm_settings import BOOTNODE, NODE, PROPOSER, VERIFIER, U
 from codezero.runtime import state
 from codezero.runtime.amounts import GIB, counted, gib
 from codezero.runtime.console import Console
+from codezero.views.runs import folder_of
 
 BOOTNODE_TIMEOUT_S = 120.0
 """Seconds for the bootnode to be ready; on a busy machine imports take most of them."""
@@ -73,7 +75,11 @@ def up(options: UpOptions, command: Command | None = None, prepare: PrepareFunct
         wanted = program_counts(options, len(gpus))
         sharing = [on_first(programs, len(gpus)) for programs in wanted]
         share = prepare(
-            [*settings, f"state_dir={quoted(str(folder / f'{NODE}-1' / 'state'))}"],
+            [
+                *_model_of_proposers(folder, config),
+                *settings,
+                f"state_dir={quoted(str(folder / f'{NODE}-1' / 'state'))}",
+            ],
             sharing,
             {**options.environment, **(gpus[0].environment if gpus else {})},
         )
@@ -124,6 +130,15 @@ def _gpus(options: UpOptions, config: NodeConfig) -> list[Gpu]:
     else:
         found = cards.gpus_if_several(config, options.environment)
     return sorted(found, key=lambda gpu: gpu.memory_mib)
+
+
+def _model_of_proposers(folder: Path, config: NodeConfig) -> list[str]:
+    """Returns the setting of the model that the first proposer has trained, and goes on with, where `auto` may now
+    choose another; empty if there is none."""
+    if config.proposer.model != "auto" or not config.proposer.train:
+        return []
+    bound = state.bound_settings(folder_of(folder / f"{PROPOSER}-1" / "state", PROPOSER))
+    return [f"proposer.model={quoted(bound['proposer.model'])}"] if "proposer.model" in bound else []
 
 
 def describe(options: UpOptions, config: NodeConfig, before: SwarmFile | None, console: Console) -> SwarmFile:

@@ -28,6 +28,7 @@ from codezero.launch.swarm_settings import UpOptions
 from codezero.launch.up import on_first, program_counts
 from codezero.launch.weights import prepare_for
 from codezero.proposer import build
+from codezero.runtime import state
 from codezero.train.memory import read_shape
 from codezero.train.method import Room
 from codezero.verifier import build as verifier
@@ -126,6 +127,21 @@ def test_nodes_play_their_rounds_and_the_bootnode_ends_after_them(tmp_path, laun
         LedgerKind.local,
         8,
     )
+
+
+def test_memory_is_planned_with_the_model_that_a_proposer_has_trained(tmp_path, launch):
+    folder = tmp_path / "home" / "proposer-1" / "state" / "proposer"
+    folder.mkdir(parents=True)
+    state.bind_settings(folder, {"proposer.model": "trained"})
+    shutil.copytree(checkout.CONFIGS, tmp_path / "configs")
+    with (tmp_path / "configs" / "preset" / "local.yaml").open("a") as settings:
+        settings.write("proposer: {train: true}\n")
+    environment = {**os.environ, "CODEZERO_CONFIG_DIR": str(tmp_path / "configs")}
+    program = "[play(n) for n in range(left)] or time.sleep(600)"
+    launcher = launch(tmp_path / "home", program, nodes=1, proposers=1, rounds=1, environment=environment)
+    output, _ = launcher.communicate(timeout=300)
+    (shown,) = [line for line in output.splitlines() if line.startswith("prepared ")]
+    assert "proposer.model='trained'" in shown.split()
 
 
 def test_nodes_play_the_rounds_of_the_settings_file_where_the_command_names_none(tmp_path, launch):
