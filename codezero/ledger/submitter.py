@@ -163,6 +163,7 @@ class Submitter:
         before = self.view
         try:
             view = self._poll()
+            self._failures = 0
             self._fold_if_due()
             try:
                 busy = self._deliver(view)
@@ -193,7 +194,6 @@ class Submitter:
             return MAX_POLL_S
         finally:
             self.is_away = self.view is before
-        self._failures = 0
         if time.monotonic() >= self._paused_until_s:
             halted = self._delivery.halted
             self._troubled(LedgerError(halted) if halted else None)

@@ -20,6 +20,7 @@ from codezero.ledger.faults import (
     ProxyFault,
     RateLimited,
     Reverted,
+    RpcRefused,
     RpcTimeout,
     StaleChain,
     WrongChain,
@@ -243,6 +244,19 @@ def test_polls_are_15_s_apart_at_most_and_not_in_step_with_those_of_others(path,
         waits = [submitter._tick() for _ in range(50)]
     assert all(10.0 < wait_s <= 15.0 for wait_s in waits)
     assert max(waits) - min(waits) > 1.0
+
+
+def test_an_rpc_that_takes_nothing_is_polled_as_often_since_the_round_is_followed(path, chain, monkeypatch):
+    monkeypatch.setattr(module, "POLL_S", POLL_S)
+    chain.owner, chain.refuses_to_send = OURS, RpcRefused("the RPC refuses eth_sendRawTransaction")
+    with running(path, chain, start=False) as submitter:
+        submitter.credit(RoundId(number=5), 2.0, ["a"])
+        submitter._outbox.fold()
+        waits = []
+        for _ in range(6):
+            waits.append(submitter._tick())
+            assert submitter.trouble == "the RPC refuses eth_sendRawTransaction"
+    assert max(waits) <= 1.25 * POLL_S
 
 
 def test_retry_after_is_respected(path, chain):
