@@ -110,19 +110,19 @@ def gpus_if_several(config: NodeConfig, environment: Mapping[str, str]) -> list[
 
 def model_for(
     config: NodeConfig, settings: Sequence[str], folders: Iterable[Path], environment: Mapping[str, str]
-) -> list[str]:
-    """Returns the setting of the larger model where nothing names one and each GPU has memory for it. A state in
-    `folders` keeps the model that it was begun with."""
+) -> tuple[str, str] | None:
+    """Returns the setting of the larger model, and why it is taken, where nothing names one and each GPU has memory for
+    it. A state in `folders` keeps the model that it was begun with."""
     is_named = any(setting.startswith(("model=", "model.name=")) for setting in settings)
     if is_named or config.model.device is Device.cpu or config.model.name != ModelConfig().name:
-        return []
-    begun_with = next(
-        (found["model.name"] for found in map(state.bound_settings, folders) if "model.name" in found), None
-    )
-    if begun_with is None:
+        return None
+    name = next((found["model.name"] for found in map(state.bound_settings, folders) if "model.name" in found), None)
+    why = "with which the state was begun"
+    if name is None:
         try:
             least_mib = min(gpu.memory_mib for gpu in find(environment))
         except ConfigError:
-            return []
-        begun_with = LARGE_MODEL if least_mib >= LARGE_MODEL_MIB else config.model.name
-    return [f"model.name={quoted(begun_with)}"] if begun_with != config.model.name else []
+            return None
+        name = LARGE_MODEL if least_mib >= LARGE_MODEL_MIB else config.model.name
+        why = "as GPUs of 40 GiB allow; MODEL_NAME chooses another"
+    return (f"model.name={quoted(name)}", why) if name != config.model.name else None

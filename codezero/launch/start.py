@@ -137,8 +137,9 @@ def _start(
             )
         gpu_folder = options.folder or Path("gpus")
         folders = sorted(gpu_folder.glob("gpu-*/state")) if gpus else [Path(config.state_dir).expanduser()]
-        for setting in cards.model_for(config, settings, folders, environment):
-            console.line(f"{setting}, as GPUs of 40 GiB allow or the state was begun; MODEL_NAME chooses another")
+        if (found := cards.model_for(config, settings, folders, environment)) is not None:
+            setting, why = found
+            console.line(f"{setting}, {why}")
             settings.append(setting)
         if _needs_app(chosen, config):
             hidden = {*_SECRETS, config.evaluator.api_key_env, config.proposer.api_key_env}
