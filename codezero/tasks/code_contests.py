@@ -81,18 +81,15 @@ def to_task(row: object) -> Task:
 
 
 def _table(public_tests: object) -> str:
-    """Returns the first public examples as text, as many whole ones as fit into MAX_TESTS_CHARS; one must fit."""
-    public = pairs(public_tests, "input", "output", "public_tests")
-    if not public:
+    """Returns the public examples as text that fit into MAX_TESTS_CHARS together, in order. Raises BadRow: none can be
+    used."""
+    if not pairs(public_tests, "input", "output", "public_tests"):
         raise BadRow("public_tests is empty")
     table = ""
-    for given, expected in public:
-        given = _input(given, "a public input", MAX_TESTS_CHARS)
-        expected = checked_text(expected, "a public output", MAX_TESTS_CHARS)
+    for given, expected in _usable(public_tests, "public_tests"):
         example = _example(given, expected)
-        if len(table) + len(example) > MAX_TESTS_CHARS:
-            break
-        table += example * _fits_a_table(given, expected)
+        if len(table) + len(example) <= MAX_TESTS_CHARS:
+            table += example
     if not table:
         raise BadRow(f"no public test fits: at most {MAX_TESTS_CHARS} characters, without a line Input: or Output:")
     return table
@@ -116,26 +113,16 @@ def _more_tests(row: Mapping[str, object], table: str) -> str:
 
 def _usable(tests: object, name: str) -> Iterator[tuple[str, str]]:
     """Yields the cases that a table can hold, with plain newlines. Raises BadRow as `pairs` does."""
-    for pair in pairs(tests, "input", "output", name) if tests is not None else ():
+    for given, expected in pairs(tests, "input", "output", name) if tests is not None else ():
         try:
-            given = _input(pair[0], "a test", MAX_KEPT_BYTES)
-            expected = checked_text(pair[1], "a test", MAX_KEPT_BYTES)
+            checked_text(given, "a test", MAX_KEPT_BYTES)
+            answer = checked_text(expected, "a test", MAX_KEPT_BYTES)
         except BadRow:
             continue  # one of many: empty, very long, or not encodable
-        if _fits_a_table(given, expected):
-            yield given, expected
-
-
-def _fits_a_table(given: str, expected: str) -> bool:
-    """Returns whether an example has no line that begins another part of a table."""
-    return not {"Input:", "Output:"} & {*given.split("\n"), *expected.split("\n")}
-
-
-def _input(value: object, name: str, max_chars: int) -> str:
-    """Returns an input without the newline at its end, which `_example` adds. Programs read the rest of its white
-    space, such as blank lines. Raises BadRow as `checked_text` does."""
-    checked_text(value, name, max_chars)
-    return str(value).replace("\r\n", "\n").removesuffix("\n")
+        # `_example` adds the newline at its end. Programs read the rest of its white space, such as blank lines.
+        text = str(given).replace("\r\n", "\n").removesuffix("\n")
+        if not {"Input:", "Output:"} & {*text.split("\n"), *answer.split("\n")}:  # they begin parts of a table
+            yield text, answer
 
 
 def _example(given: str, expected: str) -> str:
