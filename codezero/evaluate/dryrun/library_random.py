@@ -40,10 +40,12 @@ def _seed(generator: Random, seed: Any = None, /) -> None:
 
 def _number(name: str) -> Callable[..., Any]:
     method = getattr(random.Random, name)
+    # Since Python 3.12 whole numbers are no longer taken from floats.
+    kinds = int | None if name in ("randint", "randrange") else int | float | None
 
     def call(generator: Random, /, *args: Any) -> Any:
         for arg in args:
-            if not isinstance(arg, int | float | None):
+            if not isinstance(arg, kinds):
                 raise Unsupported(f"random.{name} of this")
             checked(arg)
         meter.work(256)
