@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import nan
@@ -16,8 +15,6 @@ from codezero.errors import PromptTooLong
 from codezero.llm.padding import filled, padded
 from codezero.train.claims import unpacked
 from codezero.types import FinishReason, Rollout, RolloutGroup, Task
-
-logger = logging.getLogger(__name__)
 
 AUTO_TOKENS = {"cpu": 256, "mps": 1024, "cuda": 4096}
 """The number of tokens in a micro-batch if train.micro_batch_size is 0: of the completions where these share their
@@ -139,17 +136,10 @@ def to_sequences(
 
     Local rollouts keep their sampled ids, also of the prompt (which may differ within a group), and their log-probs, as
     old ones if an earlier policy sampled them. Peers' texts are encoded here, and log-probs that came with them are
-    claims; a group whose task does not fit gives no sequence.
+    claims.
     """
-    prompt_of_peer: tuple[int, ...] = ()
-    if encoder is not None and any(rollout.tokens is None for rollout in group.rollouts):
-        try:
-            prompt_of_peer = encoder.prompt_ids(group.task)
-        except PromptTooLong as error:
-            logger.warning(
-                "group of %s on task %s left out: %s. Nothing has to be done", group.peer_id, group.task.task_id, error
-            )
-            return ()
+    is_peers = any(rollout.tokens is None for rollout in group.rollouts)
+    prompt_of_peer = encoder.prompt_ids(group.task) if encoder is not None and is_peers else ()
     found = []
     for rollout, advantage in zip(group.rollouts, advantages, strict=True):
         claimed = None

@@ -120,7 +120,7 @@ class GrpoLearner:
             for sequence in to_sequences(_counting(group), values, self._encoder, self.policy_version)
         ]
         if not sequences:
-            return self._skip(SkipReason.NO_GROUPS, "no completion has a token that fits the model", num_zero)
+            return self._skip(SkipReason.NO_GROUPS, "no completion has a token", num_zero)
         sequences, num_weighted = self._weighted(sequences)
         update = self._update(sequences, num_zero)
         return replace(update, num_weighted=num_weighted if update.skipped is None else 0)

@@ -83,13 +83,6 @@ def test_empty_completions_are_dropped_and_advantages_stay_in_place():
     ]
 
 
-def test_peers_task_that_does_not_fit_gives_nothing():
-    def too_long(task):
-        raise PromptTooLong("2001 tokens of 2000")
-
-    assert to_sequences(group([peer("a"), peer("b")]), [1.0, -1.0], encoder(too_long), 0) == ()
-
-
 def test_a_peers_prompt_may_be_as_long_as_memory_was_planned_for_and_no_longer():
     fitting, long = (encoder(lambda task, n=n: range(n)) for n in (8, 9))
     assert fitting.fits(task())
@@ -97,7 +90,6 @@ def test_a_peers_prompt_may_be_as_long_as_memory_was_planned_for_and_no_longer()
     assert not long.fits(task())
     with pytest.raises(PromptTooLong, match="its prompt has 9 tokens, memory is planned for 8"):
         long.prompt_ids(task())
-    assert to_sequences(group([peer("a"), peer("b")]), [1.0, -1.0], long, 0) == ()
 
 
 def test_the_prompt_of_a_peers_group_is_encoded_once():
