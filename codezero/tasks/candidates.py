@@ -189,15 +189,13 @@ class Candidates:
         """Continues where `state` was taken, with those of its tasks given. With None it has all, and may draw and add
         only when it has loaded its own state with tasks."""
         found = {} if tasks is None else {id_of(task): task for task in tasks}
-        self._num_drawn, asked = state["drawn"], state["asked"]
-        self._asked = dict(asked) if isinstance(asked, dict) else dict.fromkeys(asked, 0)  # a list before tasks ahead
-        self._levels = {row["level"]: _Level(_posterior(row), row.get("teaches", 0.0)) for row in state["levels"]}
-        self._known = {}
-        for row in state["tasks"]:
-            task = found.get(row["id"])
-            if task is not None or tasks is None:
-                level = row.get("level", 0) if task is None else task.difficulty or 0
-                self._known[row["id"]] = _Candidate(task, level, _posterior(row), row["groups"])
+        self._num_drawn, self._asked = state["drawn"], dict(state["asked"])
+        self._levels = {row["level"]: _Level(_posterior(row), row["teaches"]) for row in state["levels"]}
+        self._known = {
+            row["id"]: _Candidate(found.get(row["id"]), row["level"], _posterior(row), row["groups"])
+            for row in state["tasks"]
+            if tasks is None or row["id"] in found
+        }
 
     def _learnability(self, candidate: _Candidate) -> float:
         """Returns E[4 p (1 - p)] for p ~ Beta(a, b), which is 4 a b / ((a + b) (a + b + 1))."""
