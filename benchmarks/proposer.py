@@ -144,7 +144,7 @@ def tally(
 ) -> Tally:
     """Has so many problems of a level written, and checks them as a proposer does."""
     result = Tally()
-    check = ReferenceCheck(Reference.dry_run, workers, print)
+    check = ReferenceCheck(Reference.dry_run, workers)
     for count in batches(num_answers, batch_size):
         start = time.perf_counter()
         drafts = write(level, count)

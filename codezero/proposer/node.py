@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import logging
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
@@ -43,8 +42,6 @@ from codezero.train.learner import GrpoLearner
 from codezero.types import TaskOrigin
 from codezero.views.runs import PROPOSER
 from codezero.workers import Workers
-
-logger = logging.getLogger(__name__)
 
 UNTRAINED = -1
 """The policy version of what a run without training saves: no weights of a run that trains are linked to it."""
@@ -160,7 +157,7 @@ class ProposerNode:
         config = self._config.proposer
         reference = None
         if config.reference is not Reference.none:
-            reference = ReferenceCheck(config.reference, workers, logger.warning)
+            reference = ReferenceCheck(config.reference, workers)
         known = [*local_questions(self._config.tasks), prompt.EXAMPLE.question]  # small models copy the example
         seen = Seen(remembered=config.remembered, similarity=config.similarity, known=known)
         return Checker(peer_id=peer_id, model_id=model_id, seen=seen, reference=reference, workers=workers)

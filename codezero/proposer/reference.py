@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 
 from codezero.config import Reference
@@ -11,16 +12,18 @@ from codezero.tasks.testcases import MAX_SOURCE_CHARS, TestSuite, read_tests
 from codezero.types import CaseResult
 from codezero.workers import Workers
 
+logger = logging.getLogger(__name__)
+
 RunTests = Callable[[str, TestSuite], Sequence[CaseResult]]
 
 
 class ReferenceCheck:
     """The check that `proposer.reference` names, if it names any."""
 
-    def __init__(self, kind: Reference, workers: Workers, warn: Callable[[str], None]) -> None:
+    def __init__(self, kind: Reference, workers: Workers) -> None:
         """Raises ProposerError: `kind` is the sandbox, and this machine has none."""
         self._workers = workers
-        self._run_tests = _sandbox(warn) if kind is Reference.sandbox else None
+        self._run_tests = _sandbox() if kind is Reference.sandbox else None
 
     def confirm_or_correct_tests(self, solution: str, tests: str) -> tuple[str, str | None]:
         """Returns tests to publish and None, or the given tests and the reason why they are not published. Tests that
@@ -36,15 +39,16 @@ class ReferenceCheck:
             raise ProposerError(str(error)) from error
 
 
-def _sandbox(warn: Callable[[str], None]) -> RunTests:
+def _sandbox() -> RunTests:
     from codezero.sandbox.run import isolation, run_tests  # imported only where the sandbox is asked for
 
     try:
         protections = isolation()
     except SandboxError as error:
         raise ProposerError(f"proposer.reference=sandbox is impossible here: {error}") from error
-    warn(
-        f"proposer.reference=sandbox RUNS what the proposer's model writes on this machine; protections: "
-        f"{protections}. proposer.reference=dry_run runs nothing"
+    logger.warning(
+        "proposer.reference=sandbox RUNS what the proposer's model writes on this machine; protections: %s. "
+        "proposer.reference=dry_run runs nothing",
+        protections,
     )
     return run_tests

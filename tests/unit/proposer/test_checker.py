@@ -24,7 +24,7 @@ def draft(tests=RIGHT, solution=""):
 def checker(workers):
     def make(reference=None):
         seen = Seen(remembered=10, similarity=0.6)
-        check = ReferenceCheck(reference, workers, print) if reference else None
+        check = ReferenceCheck(reference, workers) if reference else None
         return Checker(peer_id="me", model_id="tiny", seen=seen, reference=check, workers=workers)
 
     return make

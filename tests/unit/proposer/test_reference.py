@@ -1,5 +1,7 @@
 """Whether a reference solution vouches for its tests."""
 
+import logging
+
 import pytest
 
 from codezero.config import Reference
@@ -10,10 +12,6 @@ from codezero.sandbox import run
 
 TESTS = "assert f(1) == 2\nassert f(2) == 3"
 RIGHT = "def f(x):\n    return x + 1"
-
-
-def never(line):
-    raise AssertionError(line)
 
 
 CASES = {
@@ -36,20 +34,21 @@ CASES = {
 
 @pytest.mark.parametrize(("solution", "tests", "reason"), CASES.values(), ids=CASES)
 def test_the_dry_run_tells_whether_the_solution_passes(workers, solution, tests, reason):
-    check = ReferenceCheck(Reference.dry_run, workers, never)
+    check = ReferenceCheck(Reference.dry_run, workers)
     assert check.confirm_or_correct_tests(solution, tests) == (tests, reason)
 
 
 def test_wrong_results_of_a_solution_that_gives_plain_values_are_corrected(workers):
-    check = ReferenceCheck(Reference.dry_run, workers, never)
+    check = ReferenceCheck(Reference.dry_run, workers)
     assert check.confirm_or_correct_tests(RIGHT, "assert f(1) == 3\nassert f(2) == 3") == (TESTS, None)
 
 
-def test_the_sandbox_warns_that_it_runs_code(workers):
-    said = []
-    check = ReferenceCheck(Reference.sandbox, workers, said.append)
-    assert len(said) == 1
-    assert said[0].startswith("proposer.reference=sandbox RUNS what the proposer's model writes on this machine")
+def test_the_sandbox_warns_that_it_runs_code_and_the_dry_run_says_nothing(caplog, workers):
+    ReferenceCheck(Reference.dry_run, workers)
+    check = ReferenceCheck(Reference.sandbox, workers)
+    (warning,) = [one for one in caplog.records if one.name == "codezero.proposer.reference"]
+    assert warning.levelno == logging.WARNING
+    assert warning.getMessage().startswith("proposer.reference=sandbox RUNS what the proposer's model writes")
     assert check.confirm_or_correct_tests(RIGHT, TESTS) == (TESTS, None)
     assert check.confirm_or_correct_tests("def f(x):\n    return 2", TESTS) == (TESTS, "reference_fails")
 
@@ -60,7 +59,7 @@ def test_a_machine_without_a_sandbox_is_an_error_that_says_so(monkeypatch):
 
     monkeypatch.setattr(run, "isolation", broken)
     with pytest.raises(ProposerError, match=r"proposer\.reference=sandbox is impossible here: no user namespaces"):
-        ReferenceCheck(Reference.sandbox, None, never)
+        ReferenceCheck(Reference.sandbox, None)
 
 
 def test_a_sandbox_that_breaks_down_is_an_error_of_the_proposer(monkeypatch, workers):
@@ -69,7 +68,7 @@ def test_a_sandbox_that_breaks_down_is_an_error_of_the_proposer(monkeypatch, wor
 
     monkeypatch.setattr(run, "run_tests", broken)
     with pytest.raises(ProposerError, match=r"^gone$"):
-        ReferenceCheck(Reference.sandbox, workers, lambda line: None).confirm_or_correct_tests(RIGHT, TESTS)
+        ReferenceCheck(Reference.sandbox, workers).confirm_or_correct_tests(RIGHT, TESTS)
 
 
 def test_results_are_corrected_to_what_the_solution_returns():
@@ -109,5 +108,5 @@ def test_corrected_tests_of_tiny_floats_refuse_a_constant():
 
 
 def test_where_solutions_are_run_nothing_is_corrected(workers):
-    check = ReferenceCheck(Reference.sandbox, workers, lambda line: None)
+    check = ReferenceCheck(Reference.sandbox, workers)
     assert check.confirm_or_correct_tests(RIGHT, "assert f(1) == 3\nassert f(2) == 3")[1] == "reference_fails"

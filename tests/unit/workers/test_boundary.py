@@ -53,7 +53,7 @@ with Workers(1) as workers:
     question = "Write a function f(x) that returns one more than the whole number x."
     assert jobs.why_not(workers, question, "assert f(1) == 2\\nassert f(2) == 3") is None
     tests = "assert f(1) == {}\\nassert f(2) == 3"
-    confirmed = ReferenceCheck(Reference.dry_run, workers, print).confirm_or_correct_tests(texts[0], tests.format(5))
+    confirmed = ReferenceCheck(Reference.dry_run, workers).confirm_or_correct_tests(texts[0], tests.format(5))
     assert confirmed == (tests.format(2), None)
 seen.set()
 print(*sorted(name for name in READERS if name in sys.modules), *limits)
