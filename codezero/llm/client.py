@@ -69,14 +69,14 @@ class JsonClient:
         """`key_env` is the environment variable of `key`, for messages. Raises `purpose.error`: URL, key or proxy
         is not usable."""
         self._purpose, self._section = purpose, purpose.section
-        self._host = _host(url, purpose)
+        host = _host(url, purpose)
         if not (key.isascii() and key.isprintable()):
             raise purpose.error(f"{key_env} holds characters that no key has: set it to the server's key alone")
         self.place = url.rstrip("/")
         """The server's URL."""
         self._timeout_s, self._retries, self._at_once = timeout_s, retries, at_once
         self._key, self._key_env = key, key_env or "the key"
-        self._trust_env = not is_loopback(self._host)
+        self._trust_env = not is_loopback(host)
         if self._trust_env:
             proxies.require_usable(purpose.error)
         self._tls = httpx2.create_ssl_context(trust_env=self._trust_env)  # made once, since it reads all certificates

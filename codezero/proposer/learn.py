@@ -69,10 +69,7 @@ class ProposalLearner:
         self._kept: list[_Kept] = []
 
     def keep(self, level: int, tokens: SampledTokens, proposal_id: str | None) -> None:
-        """Adds a draft that the present policy has just written, unless it is empty; `proposal_id` is None if the
-        checks rejected it."""
-        if not tokens.completion_ids:
-            return
+        """Adds a draft that the present policy has just written; `proposal_id` is None if the checks rejected it."""
         version, reward = self._learner.policy_version, INVALID_REWARD if proposal_id is None else None
         kept = _Kept(level=level, tokens=tokens, proposal_id=proposal_id, policy_version=version, reward=reward)
         self._kept = [*self._kept, kept][-MAX_DRAFTS:]
