@@ -17,7 +17,7 @@ def group_advantages(
     """Returns the advantages of rewards [groups][G], in the same shape; groups may differ in size.
 
     An advantage is the reward minus its group's mean, divided by the unbiased standard deviation (plus EPSILON) of the
-    group, or of all rewards of the batch (REINFORCE++, arXiv 2501.03262), or not divided (Dr. GRPO, arXiv 2503.20783).
+    group, or of all rewards of the batch (Lite PPO, arXiv 2508.08221), or not divided (Dr. GRPO, arXiv 2503.20783).
     It is exactly 0 in a group of equal rewards, such as a group of one, and where its magnitude is below `least` times
     the largest of the batch.
     """
