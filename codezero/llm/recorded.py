@@ -27,7 +27,7 @@ class Recorded:
 
     def __init__(self, model: nn.Module, device: torch.device) -> None:
         self._model = model
-        self._is_recorded = device.type == "cuda" and model not in _cannot
+        self._may_record = device.type == "cuda" and model not in _cannot
         self._has_run = False
         self._graph: torch.cuda.CUDAGraph | None = None
 
@@ -35,7 +35,7 @@ class Recorded:
         """Raises RuntimeError: the accelerator is out of memory. The function is not kept: it has the recording, and a
         cycle of the two would hold memory of the GPU until Python looks for such."""
         # Kernels and libraries are loaded when they are first used, which must not happen in a recording.
-        if self._is_recorded and self._has_run and self._graph is None:
+        if self._may_record and self._has_run and self._graph is None:
             self._record(function)
         if self._graph is not None:
             self._graph.replay()
@@ -56,7 +56,7 @@ class Recorded:
         except RuntimeError as error:
             if is_out_of_memory(error):
                 raise
-            self._is_recorded = False
+            self._may_record = False
             _cannot.add(self._model)
             logger.info("this model's decoding cannot be recorded as a CUDA graph, so it takes longer: %s", error)
         else:
