@@ -27,7 +27,7 @@ from filelock import FileLock, Timeout
 from tqdm import tqdm
 
 from codezero.config import ModelConfig, checkout
-from codezero.errors import DISK_FULL, ModelError, told_as
+from codezero.errors import ModelError, told_as
 from codezero.llm import catalogue, manifest, snapshot, sources
 from codezero.llm.catalogue import CatalogueModel
 from codezero.llm.convert import CONVERTER, convert
@@ -79,15 +79,13 @@ def prepare(
     if key is None:
         return _checked_local(Path(name).expanduser())
     home, folder = Path(cache_dir).expanduser().absolute(), folder_of(name, cache_dir)
-    try:
+    with _telling_of_the_disk(name, home):
         if not force and _state(folder, model) is ModelState.PREPARED:
             return folder
         with _locked(home, key, report):
             # Another process may have prepared it while this one waited.
             if force or _state(folder, model) is not ModelState.PREPARED:
                 _make(name, model, folder, home / "downloads", report, token)
-    except OSError as error:
-        raise ModelError(_disk_trouble(name, home, error)) from error
     return folder
 
 
@@ -127,16 +125,13 @@ def weight_file(name: str, cache_dir: str | Path, *, report: Report = say) -> Pa
     home = Path(cache_dir).expanduser().absolute()
     downloads = home / "downloads"
     work = downloads / f".{model.name}"
-    try:
-        with _locked(home, model.name, report):
-            work.mkdir(parents=True, exist_ok=True)
-            _need_space(model.name, downloads, _to_download(model, downloads))
-            path = sources.fetch(model, downloads, work, report)
-            if path.parent == work:
-                path = path.replace(downloads / model.file)
-            shutil.rmtree(work, ignore_errors=True)
-    except OSError as error:
-        raise ModelError(_disk_trouble(name, home, error)) from error
+    with _telling_of_the_disk(name, home), _locked(home, model.name, report):
+        work.mkdir(parents=True, exist_ok=True)
+        _need_space(model.name, downloads, _to_download(model, downloads))
+        path = sources.fetch(model, downloads, work, report)
+        if path.parent == work:
+            path = path.replace(downloads / model.file)
+        shutil.rmtree(work, ignore_errors=True)
     return path
 
 
@@ -340,9 +335,5 @@ def _sync(folder: Path) -> None:
             os.fsync(file.fileno())
 
 
-def _disk_trouble(name: str, home: Path, error: OSError) -> str:
-    if error.errno in DISK_FULL:
-        return f"the disk of {home} is full, {name} was not prepared: free some space, or set model.cache_dir"
-    reason = error.strerror or str(error)
-    place = error.filename or home
-    return f"{name} cannot be prepared, {reason} at {place}: set model.cache_dir to a folder that you may write"
+def _telling_of_the_disk(name: str, home: Path) -> contextlib.AbstractContextManager[None]:
+    return told_as(ModelError, f"{name} cannot be prepared in {home}", "set model.cache_dir to another folder")

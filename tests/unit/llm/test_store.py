@@ -142,7 +142,8 @@ def test_a_failed_conversion_leaves_the_prepared_model_and_no_half_one(prepared,
     monkeypatch.setattr(store, "convert", full)
     message = error_of(prepare, "Tiny-Coder", cache, force=True)
     assert message == (
-        f"the disk of {cache} is full, Tiny-Coder was not prepared: free some space, or set model.cache_dir"
+        f"Tiny-Coder cannot be prepared in {cache}: No space left on device; free space, or set model.cache_dir to "
+        "another folder"
     )
     verify("Tiny-Coder", cache)
     assert not (cache / "models" / ".new-Tiny-Coder").exists()
@@ -201,7 +202,7 @@ def test_an_unwritable_cache_is_one_line(tiny, tmp_path):
     (tmp_path / "file").write_text("")
     message = error_of(prepare, "Tiny-Coder", tmp_path / "file" / "cache")
     assert "Not a directory" in message
-    assert message.endswith("set model.cache_dir to a folder that you may write")
+    assert message.endswith("set model.cache_dir to another folder")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
