@@ -80,9 +80,10 @@ async def find(protocol: DHTProtocol, peer: PeerID, key: DHTID) -> LookupReply |
     try:
         response = await protocol.get_stub(peer).rpc_find(request, timeout=protocol.wait_timeout)
     except _FAILURES:
-        await _note(protocol, peer, None)
+        await protocol.update_routing_table(None, peer, responded=False)
         return None
-    await _note(protocol, peer, response.peer.node_id)
+    if len(response.peer.node_id) == DHTID.HASH_NBYTES:  # clients have none
+        await protocol.update_routing_table(DHTID.from_bytes(response.peer.node_id), peer, responded=True)
     if len(response.results) != 1:
         return None
     (result,) = response.results
@@ -109,13 +110,3 @@ def _nearer(protocol: DHTProtocol, result: dht_pb2.FindResult) -> Mapping[DHTID,
             if peer_id != protocol.p2p.peer_id and protocol.routing_table.takes(uid, peer_id):
                 found[uid] = peer_id
     return found
-
-
-async def _note(protocol: DHTProtocol, peer: PeerID, node_id: bytes | None) -> None:
-    """Notes an answer in the routing table, or with None that there was none; clients have no node id and send
-    b\"\"."""
-    if node_id is None:
-        known = protocol.routing_table.get(peer_id=peer)
-        await protocol.update_routing_table(known, peer, responded=False)
-    elif len(node_id) == DHTID.HASH_NBYTES:
-        await protocol.update_routing_table(DHTID.from_bytes(node_id), peer, responded=True)
