@@ -69,15 +69,8 @@ def begin(config: NodeConfig, role: str, console: Console, stack: ExitStack) -> 
     state.note_start(folder, settings_of(config))
     status = stack.enter_context(StatusFile(folder, new_status(role, folder, log_dir)))
     swarm = with_contract_bootnodes(config.swarm, config.ledger, console)
-    membership = join(
-        swarm,
-        config.rollout.num_generations,
-        folder,
-        console,
-        stack,
-        needs_name=config.ledger.is_shared,
-        environments=config.tasks.environments,
-    )
+    num_generations, needs_name = config.rollout.num_generations, config.ledger.is_shared
+    membership = join(swarm, num_generations, folder, console, stack, needs_name=needs_name)
     status.update(peer_id=membership.peer_id)
     return CommonParts(
         role=role, console=console, stack=stack, folder=folder, log_dir=log_dir, status=status, membership=membership

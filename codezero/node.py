@@ -101,7 +101,12 @@ class Node:
             proposed_candidates(config.tasks.draw, config.seed),
         )
         self._wanted = WantedTasks(
-            config.swarm.tasks, sources.withheld, self._tasks, self._start_lists(stack), held_out.values()
+            config.swarm.tasks,
+            sources.withheld,
+            self._tasks,
+            self._start_lists(stack),
+            held_out.values(),
+            config.tasks.environments,
         )
         self._learner = self._make_learner(models, encoder)
         self._replaying = ReplayingLearner(self._learner, config.train.replay, config.seed)

@@ -8,7 +8,7 @@ import logging
 import random
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
@@ -56,14 +56,12 @@ class SwarmGossip:
         num_generations: int,
         fits: Callable[[Task], bool] = lambda task: True,
         unwanted: Callable[[Task], str | None] = lambda task: None,
-        environments: Collection[str] = (),
     ) -> None:
         """`fits` returns True if a task is short enough to train on; while `exchange` waits it is called in another
         thread, one call at a time. `unwanted` returns a Reason's name for a peer's task that is not to be trained
-        on; it must be fast. `environments` are the names of those that are loaded."""
+        on; it must be fast."""
         self._link, self._board, self._config = link, board, config
         self._num_generations, self._unwanted = num_generations, unwanted
-        self._environments = {"", *environments}
         self._fits, self._fitting = fits, asyncio.Lock()
         self._pool_size = config.pool or 2 * config.num_external
         self._reader = Reader(link, config.banned_peers)
@@ -249,8 +247,6 @@ class SwarmGossip:
         """Returns why a group cannot be used; None if it can."""
         if len(group.rollouts) != self._num_generations:
             return Reason.GROUP_SIZE
-        if group.task.environment not in self._environments:
-            return Reason.UNKNOWN_ENVIRONMENT
         unwanted = self._unwanted(group.task)
         if unwanted is not None:
             return Reason(unwanted)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,11 +45,9 @@ def join(
     stack: ExitStack,
     *,
     needs_name: bool,
-    environments: Collection[str] = (),
 ) -> Membership:
     """Locks the node's key and begins to connect; `stack` ends the connection. Without a network a node uses its key
-    only with `needs_name`, for a ledger that others use too. Peers' groups on tasks of environments
-    other than `environments` are dropped.
+    only with `needs_name`, for a ledger that others use too.
 
     Raises IdentityError, NetworkError: the key cannot be used, or the p2p daemon does not start.
     """
@@ -79,7 +77,7 @@ def join(
     console.line(f"swarm: {swarm.name} ({swarm.network.value}), as {link.reach.value}{at}")
     return Membership(
         peer_id=identity.peer_id,
-        gossip=lambda fits, unwanted: SwarmGossip(link, board, swarm, num_generations, fits, unwanted, environments),
+        gossip=lambda fits, unwanted: SwarmGossip(link, board, swarm, num_generations, fits, unwanted),
         proposals=lambda: SwarmProposals(link, proposal_board, swarm),
         solvers=lambda: SwarmSolvers(link, proposal_board, swarm, identity.peer_id),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from codezero.config import PeerTasks, TasksConfig
 from codezero.tasks.listed import HubTaskIds
@@ -10,7 +10,7 @@ from codezero.tasks.proposed import WithProposals
 from codezero.tasks.withheld import Withheld, id_of
 from codezero.types import Task
 
-UNKNOWN, UNLISTED = "unknown_task", "unlisted_task"
+UNKNOWN, UNLISTED, UNKNOWN_ENVIRONMENT = "unknown_task", "unlisted_task", "unknown_environment"
 """The names in reports of the reasons to drop a group for its task."""
 
 
@@ -29,14 +29,19 @@ class WantedTasks:
         tasks: WithProposals,
         lists: Sequence[HubTaskIds] = (),
         held_out: Iterable[Task] = (),
+        environments: Collection[str] = (),
     ) -> None:
+        """`environments` are the names of those that are loaded."""
         self._takes_any = setting is PeerTasks.any
         self._withheld, self._tasks, self._lists = withheld, tasks, lists
         self._held_out = frozenset(map(id_of, held_out))
+        self._environments = {"", *environments}
 
     def why_not(self, task: Task) -> str | None:
         """Returns the reason not to train on a peer's task, None if it is wanted. It is `UNLISTED` if the peer says
         that the task is of a dataset whose list is not complete."""
+        if task.environment not in self._environments:
+            return UNKNOWN_ENVIRONMENT
         name = id_of(task)
         if name in self._held_out:
             return UNKNOWN

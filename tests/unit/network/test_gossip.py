@@ -219,21 +219,6 @@ async def test_a_group_on_an_unknown_task_is_dropped_before_anything_reads_the_t
     assert {("mallory", "unknown_task"), ("early", "unlisted_task")} <= {*found.rejected}
 
 
-async def test_a_group_of_an_environment_that_is_not_loaded_is_dropped_before_anything_reads_the_task():
-    def fits(task) -> bool:
-        return task.environment != "theirs"
-
-    def within(environment, *names):
-        groups = of("mallory", *names)
-        return [replace(one, task=replace(one.task, environment=environment)) for one in groups]
-
-    board = Board(honest=[*of("honest", "own"), *within("ours", "loaded")], mallory=within("theirs", "not loaded"))
-    config = SwarmConfig(num_external=4)
-    found = await exchange(SwarmGossip(Link(), board, config, 2, fits, environments=["ours"]), 7)
-    assert questions(found) == {"own", "loaded"}
-    assert ("mallory", "unknown_environment") in found.rejected
-
-
 def test_publications_that_stall_cost_a_bounded_time(monkeypatch):
     monkeypatch.setattr(gossip_module, "ROUND_TAKE_S", 0.05)
     monkeypatch.setattr(gossip_module, "ROUND_GATHER_S", 0.2)

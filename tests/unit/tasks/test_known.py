@@ -173,6 +173,18 @@ def test_a_known_problem_in_the_name_of_an_environment_is_not_known(sources):
     assert not knows(sources)(replace(ROW, origin=TaskOrigin.ENVIRONMENT, environment="sums"))
 
 
+def test_tasks_of_environments_are_wanted_only_where_these_are_loaded_and_any_task_is(sources):
+    own, theirs = (replace(ROW, origin=TaskOrigin.ENVIRONMENT, environment=name) for name in ("ours", "theirs"))
+    reasons = {}
+    for setting in PeerTasks:
+        wanted = WantedTasks(setting, sources.withheld, with_proposals(sources), environments=["ours"])
+        reasons[setting] = wanted.why_not(own), wanted.why_not(theirs), wanted.why_not(ROW)
+    assert reasons == {
+        PeerTasks.any: (None, "unknown_environment", None),
+        PeerTasks.known: ("unknown_task", "unknown_environment", None),
+    }
+
+
 def test_what_a_stream_has_drawn_is_known_before_it_is_listed():
     withheld = Withheld()
     drawn = replace(task("drawn", "Input:\n1\nOutput:\n2\n"), origin=TaskOrigin.CODE_CONTESTS)
