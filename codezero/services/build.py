@@ -7,13 +7,13 @@ and none fails because of them. A node that takes part in neither does not impor
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from codezero.config import NodeConfig
-from codezero.errors import ConfigError
 from codezero.ledger.items import LedgerScope
 from codezero.llm.load import LoadedModel
 from codezero.policy.query import QueryPolicy
@@ -26,10 +26,7 @@ if TYPE_CHECKING:
     from codezero.ledger.submitter import Submitter
     from codezero.services.judge.client import JudgeService
     from codezero.services.judge.examination import Examination
-    from codezero.services.market.book import Book
-    from codezero.services.market.contract import Market
     from codezero.services.market.player import Player
-    from codezero.services.market.stakes import Stakes
 
 
 class Services:
@@ -41,7 +38,7 @@ class Services:
         """`ledger` is the node's. Raises ConfigError, JudgeServiceError or LedgerError: a setting is impossible."""
         self._config, self._folder, self._peer_id = config, folder, peer_id
         self._judge: JudgeService | None = None
-        self._market: _Market | None = None
+        self._make_player: Callable[[QueryPolicy], Player] | None = None
         self._examination: Examination | None = None
         self._player: Player | None = None
         if config.judge.enabled or config.market.enabled:
@@ -52,9 +49,7 @@ class Services:
             console.line(f"judge service: a question a round from {config.judge.url}")
         if config.market.enabled:
             submitter = cast("ChainLedger", ledger).submitter  # the settings have no market without a chain
-            self._market = _make_market(config, submitter, folder, peer_id)
-            address, how_much = self._market.market.address, self._market.how_much()
-            console.line(f"market: {address} on chain {config.ledger.chain_id}, {how_much}")
+            self._make_player = self._open_market(self._judge, submitter, console)
 
     def start(self, policy: LoadedModel, policy_lock: threading.Lock, stack: ExitStack) -> None:
         """Runs the services until `stack` is closed. `policy_lock` is held while something is computed with it."""
@@ -74,22 +69,8 @@ class Services:
             )
             self._examination.start()
             stack.callback(self._examination.stop)
-        if self._market is not None:
-            from codezero.services.market.player import Player
-
-            log_dir = Path(config.tracking.log_dir).expanduser()
-            market = self._market
-            self._player = Player(
-                self._judge,
-                market.market,
-                asked,
-                market.book,
-                market.stakes,
-                market.submitter.wake,
-                peer_id=self._peer_id,
-                log_dir=log_dir,
-            )
-            market.submitter.also(self._player.delivery.deliver)
+        if self._make_player is not None:
+            self._player = self._make_player(asked)
             self._player.start()
             stack.callback(self._player.stop)
         stack.callback(asked.close)
@@ -106,37 +87,37 @@ class Services:
             report = replace(report, judge_score=score, judge=self._examination.trouble)
         return report if self._player is None else replace(report, market=self._player.trouble)
 
+    def _open_market(
+        self, judge: JudgeService, submitter: Submitter, console: Console
+    ) -> Callable[[QueryPolicy], Player]:
+        """Returns a function that makes the market's player, whose bets the submitter's thread delivers."""
+        from codezero.ledger.location import OUTBOX
+        from codezero.services.market.book import Book
+        from codezero.services.market.contract import open_market
+        from codezero.services.market.player import Player
+        from codezero.services.market.stakes import shown, stakes
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Market:
-    submitter: Submitter
-    market: Market
-    book: Book
-    stakes: Stakes
-
-    def how_much(self) -> str:
-        from codezero.services.market.stakes import shown
-
-        most = "" if self.stakes.most is None else f", {shown(self.stakes.most)} tokens a bet at most"
-        return f"bets {float(100 * self.stakes.fraction):g}% of the tokens held over a game's rounds{most}"
-
-
-def _make_market(config: NodeConfig, submitter: Submitter, folder: Path, peer_id: str) -> _Market:
-    from codezero.ledger.location import OUTBOX
-    from codezero.services.market.book import Book
-    from codezero.services.market.contract import open_market
-    from codezero.services.market.stakes import stakes
-
-    try:
+        config, peer_id = self._config, self._peer_id
         limits = stakes(config.market.fraction, config.market.max_bet)
-    except ValueError as error:
-        raise ConfigError(str(error)) from error
-    market = open_market(
-        rpc_url=config.ledger.rpc_url,
-        chain_id=config.ledger.chain_id,
-        contract_address=config.market.contract_address,
-        sender=submitter.sender,
-        peer_id=peer_id,
-    )
-    scope = LedgerScope(chain_id=config.ledger.chain_id, contract=market.address, peer_id=peer_id)
-    return _Market(submitter=submitter, market=market, book=Book(folder / OUTBOX, scope), stakes=limits)
+        market = open_market(
+            rpc_url=config.ledger.rpc_url,
+            chain_id=config.ledger.chain_id,
+            contract_address=config.market.contract_address,
+            sender=submitter.sender,
+            peer_id=peer_id,
+        )
+        scope = LedgerScope(chain_id=config.ledger.chain_id, contract=market.address, peer_id=peer_id)
+        book = Book(self._folder / OUTBOX, scope)
+        most = "" if limits.most is None else f", {shown(limits.most)} tokens a bet at most"
+        console.line(
+            f"market: {market.address} on chain {scope.chain_id}, bets {float(100 * limits.fraction):g}% of the tokens "
+            f"held over a game's rounds{most}"
+        )
+
+        def make(policy: QueryPolicy) -> Player:
+            log_dir = Path(config.tracking.log_dir).expanduser()
+            player = Player(judge, market, policy, book, limits, submitter.wake, peer_id=peer_id, log_dir=log_dir)
+            submitter.also(player.delivery.deliver)
+            return player
+
+        return make

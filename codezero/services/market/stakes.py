@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
-from codezero.errors import CodezeroError
+from codezero.errors import CodezeroError, ConfigError
 
 TOKEN = 10**18
 """Units per bet token; amounts are whole units everywhere."""
@@ -35,31 +35,31 @@ def most_likely(logprobs: Mapping[str, Sequence[float]]) -> int:
 class Stakes:
     """The limits on bets."""
 
-    fraction: Fraction = Fraction(1, 4)
-    """The share of the balance that is bet, spread over the rounds that a game has left."""
+    fraction: Fraction
+    """The share of the balance that is bet, 0 to 1, spread over the rounds that a game has left."""
     most: int | None = None
     """The largest bet in units; None for no cap."""
 
     def amount(self, balance: int, rounds_remaining: int) -> int:
         """Returns the units to bet now, rounded down; 0 if there is nothing to bet."""
         amount = int(balance * self.fraction / max(1, rounds_remaining))
-        return max(0, min(amount, balance, amount if self.most is None else self.most))
+        return amount if self.most is None else min(amount, self.most)
 
 
 def stakes(fraction: float, max_bet: str) -> Stakes:
     """Returns the stakes of the settings: a share from 0 to 1, and tokens as a decimal number, empty for no cap. Raises
-    ValueError: the tokens are no valid number."""
+    ConfigError: the tokens are no valid number."""
     return Stakes(fraction=Fraction(str(fraction)), most=units(max_bet) if max_bet else None)
 
 
 def units(tokens: str) -> int:
-    """Returns the exact units of a decimal number of tokens. Raises ValueError: it is not valid."""
+    """Returns the exact units of a decimal number of tokens. Raises ConfigError: it is not valid."""
     try:
         exact = Fraction(Decimal(tokens)) * TOKEN if len(tokens) <= 100 else Fraction(-1)
     except (InvalidOperation, ValueError, OverflowError):  # ValueError for NaN, OverflowError for infinity
         exact = Fraction(-1)
     if exact.denominator != 1 or not 0 <= exact <= MAX_AMOUNT:
-        raise ValueError(f"market.max_bet={tokens!r} is not an amount: write tokens such as 2.5, up to 18 decimals")
+        raise ConfigError(f"market.max_bet={tokens!r} is not an amount: write tokens such as 2.5, up to 18 decimals")
     return int(exact)
 
 

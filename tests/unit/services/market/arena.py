@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import json
 import sqlite3
+from fractions import Fraction
 
 import pytest
 from eth_abi.abi import encode
@@ -126,7 +127,7 @@ class Peer:
             contract or self.contract,
             policy or Policy(),
             self.book(),
-            stakes or Stakes(),
+            stakes or Stakes(fraction=Fraction(1, 4)),
             lambda: None,
             peer_id=self.peer_id,
             log_dir=self.folder / "logs",

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import pytest
 
+from codezero.errors import ConfigError
 from codezero.services.market.stakes import NoChoice, Stakes, most_likely, shown, stakes, units
 
 
@@ -31,10 +32,9 @@ def test_a_share_of_the_balance_is_spread_over_the_rounds_that_remain():
     assert [Stakes(fraction=Fraction(1)).amount(99, rounds) for rounds in (0, 1, 2, 1 << 53)] == [99, 99, 49, 0]
 
 
-def test_no_bet_exceeds_the_cap_or_the_balance():
+def test_no_bet_exceeds_the_cap():
     assert Stakes(fraction=Fraction(1), most=30).amount(1000, 1) == 30
     assert Stakes(fraction=Fraction(1), most=0).amount(1000, 1) == 0
-    assert Stakes(fraction=Fraction(3)).amount(1000, 1) == 1000
     assert Stakes(fraction=Fraction(0)).amount(1000, 1) == 0
 
 
@@ -49,7 +49,7 @@ def test_settings_are_exact():
     "text", ["-1", "x", "nan", "inf", "1e-19", "1e999999", "0.1234567890123456789", "9" * 101, "1" + "0" * 60]
 )
 def test_what_is_no_amount_is_refused(text):
-    with pytest.raises(ValueError, match=r"market\.max_bet"):
+    with pytest.raises(ConfigError, match=r"market\.max_bet"):
         units(text)
 
 
