@@ -20,6 +20,7 @@ from codezero.ledger.items import ItemState, Kind, LedgerItem
 from codezero.ledger.transactions import Journal, Transaction
 from codezero.runtime import rotation
 from codezero.runtime.console import printable
+from codezero.runtime.files import append
 from codezero.services.market.book import Bet, Book
 from codezero.services.market.contract import GAME_OPEN, Market, MarketStanding
 from codezero.services.market.stakes import shown
@@ -62,8 +63,7 @@ class BetRecord:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             rotation.rotate(self._path)
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(line + "\n")
+            append(self._path, f"{line}\n".encode())
         except OSError as error:
             logger.warning(
                 "cannot write %s (%s): free space; the bet itself is not affected, and is in swarm.log too",

@@ -12,9 +12,10 @@ from codezero.ledger.jsonrpc import JsonRpc
 from codezero.prompts.market import OPENING
 from codezero.services import market as market_service
 from codezero.services.judge.client import JudgeService
+from codezero.services.market.bets import BetRecord
 from codezero.services.market.book import read_markets
 from codezero.services.market.contract import open_market
-from codezero.services.market.player import MAX_POLL_S
+from codezero.services.market.player import MAX_POLL_S, RECORD
 from tests.chains import CHAIN_ID
 from tests.unit.evaluate.loopback import drip, reply
 from tests.unit.services.market.arena import BOTH, COIN, Judge, Policy, claim_now, raises, states, tick
@@ -105,6 +106,16 @@ def test_a_record_that_cannot_be_written_costs_its_line(peer, tmp_path, judge, c
     tick(peer.player(judge))
     assert states(peer) == ["placed"]
     assert "cannot write" in caplog.text
+
+
+def test_a_line_that_a_full_disk_or_a_kill_left_torn_stays_apart_from_the_next(tmp_path):
+    path = tmp_path / RECORD
+    path.write_text("Game 1 Round 0: Peer Qm")
+    BetRecord(path, "QmPeer").claimed(1)
+    assert path.read_text().splitlines() == [
+        "Game 1 Round 0: Peer Qm",
+        "successfully claimed reward for previous game 1",
+    ]
 
 
 @pytest.mark.parametrize(
