@@ -13,6 +13,8 @@ groups. Only the policy version in UpdateReport flows back, and the results of t
 
 from __future__ import annotations
 
+import resource
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,7 +25,6 @@ from typing import TYPE_CHECKING
 from codezero.evaluate.metrics import averages
 from codezero.ports import Gossip, Learner, Ledger, Proposals, Solver, TaskSource
 from codezero.reports import RoundReport, UpdateReport
-from codezero.runtime.memory import peak_rss_bytes
 from codezero.types import Memorised, RoundId, ScoredGroup, SwarmRound, TaskOrigin
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def _report(
         skipped=update.skipped.value if update.skipped is not None else None,
         num_tokens=num_tokens,
         tokens_per_s=num_tokens / max(sampling_s, 1e-9),
-        peak_rss_bytes=peak_rss_bytes(),
+        peak_rss_bytes=_peak_rss_bytes(),
         seconds=dict(seconds),
         num_pooled_groups=len(swarm.external),
         external_groups=dict(sorted(external.items())),
@@ -175,3 +176,9 @@ def _dropped(
     lost = sum(group.external and group.scored and not group.has_advantage for group in scored)
     counts["zero_advantage"] += update.num_zero_advantage + lost
     return dict(sorted((+counts).items()))
+
+
+def _peak_rss_bytes() -> int:
+    """Returns the largest resident set of this process so far."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024  # macOS counts bytes, Linux KiB
