@@ -38,7 +38,6 @@ from benchmarks.measure import machine
 from codezero.config import Network, SwarmConfig
 from codezero.identity.key import Identity, load_or_create
 from codezero.network import genrl
-from codezero.network.dht.cache import PeerCache
 from codezero.network.dht.link import SwarmLink
 from codezero.network.genrl import GenrlBoard
 from codezero.network.join import rules_of
@@ -272,7 +271,7 @@ class Peer:
         )
         key_file = folder / f"peer-{index}.pem"
         identity: Identity = load_or_create(key_file)[0]
-        self._link = SwarmLink(config, key_file, PeerCache(folder / f"peer-{index}.json"), rules_of(network))
+        self._link = SwarmLink(config, key_file, folder / f"peer-{index}.json", rules_of(network))
         stack.callback(self._link.close)
         self._link.start()
         kind = NativeBoard if network is Network.native else GenrlBoard

@@ -18,7 +18,6 @@ from benchmarks.workload import NUM_GENERATIONS, Metered, Record, RecordedBoard,
 from codezero.config import SwarmConfig
 from codezero.identity.key import load_or_create
 from codezero.network.dht import daemon
-from codezero.network.dht.cache import PeerCache
 from codezero.network.dht.link import SwarmLink
 from codezero.network.gossip import SwarmGossip
 from codezero.network.join import rules_of
@@ -132,7 +131,7 @@ def _run_node(pipe: Connection, config: SwarmConfig) -> None:
     assert config.identity_path is not None
     key_file = Path(config.identity_path)
     identity, _ = load_or_create(key_file)
-    link = SwarmLink(config, key_file, PeerCache(key_file.with_suffix(".json")), rules_of(config.network))
+    link = SwarmLink(config, key_file, key_file.with_suffix(".json"), rules_of(config.network))
     board = RecordedBoard(config, identity)
     gossip = SwarmGossip(link, board, config, NUM_GENERATIONS)
     try:

@@ -14,7 +14,6 @@ from codezero.config.load import load_config
 from codezero.config.multiaddr import Multiaddr
 from codezero.config.swarm_file import SwarmFile
 from codezero.launch import hosting
-from codezero.network.dht.cache import PeerCache
 from codezero.network.dht.link import SwarmLink
 from codezero.network.join import rules_of, take_identity
 from codezero.runtime.amounts import counted
@@ -49,7 +48,7 @@ def run_bootnode(
     on_stop(lambda *_: asked.set())
     with ExitStack() as stack:
         _, key_file = take_identity(config, console, stack)
-        link = SwarmLink(config, key_file, PeerCache(identity_path.with_suffix(".peers.json")), rules_of(network))
+        link = SwarmLink(config, key_file, identity_path.with_suffix(".peers.json"), rules_of(network))
         stack.callback(link.close)
         link.start()
         for address in link.addresses:

@@ -55,7 +55,6 @@ def join(
         peer_id = take_identity(swarm, console, stack)[0].peer_id if needs_name else SOLO_PEER_ID
         return Membership(peer_id=peer_id, gossip=lambda fits, unwanted: Solo(), proposals=Solo, solvers=Solo)
     # Imported here, since hivemind takes a second to import, which a node without a network need not wait for.
-    from codezero.network.dht.cache import PeerCache
     from codezero.network.dht.link import SwarmLink
     from codezero.network.genrl import GenrlBoard, GenrlProposalBoard
     from codezero.network.gossip import SwarmGossip
@@ -65,7 +64,7 @@ def join(
 
     identity, key_file = take_identity(swarm, console, stack)
     instance = secrets.token_hex(8)
-    link = SwarmLink(swarm, key_file, PeerCache(folder / "peers.json"), rules_of(swarm.network))
+    link = SwarmLink(swarm, key_file, folder / "peers.json", rules_of(swarm.network))
     stack.callback(link.close)
     link.start()
     native = swarm.network is Network.native

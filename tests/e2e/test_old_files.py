@@ -24,7 +24,6 @@ from codezero.ledger import delivery, keystore, submitter
 from codezero.ledger.build import load_key, make_ledger
 from codezero.ledger.leaderboard import LeaderboardRow, read_leaderboard
 from codezero.ledger.reading import read_view
-from codezero.network.dht.cache import PeerCache
 from codezero.network.dht.link import SwarmLink
 from codezero.network.join import rules_of
 from codezero.runtime.console import Console
@@ -225,7 +224,7 @@ def test_the_swarm_file_leads_to_its_bootnode(old):
         _, _, rest = text.partition("/tcp/")
         Path("swarm.yaml").write_text(text.replace(f"/ip4/127.0.0.1/tcp/{rest.splitlines()[0]}", bootnode.address))
         config = load_config(["swarm=swarm.yaml", "swarm.listen=[/ip4/127.0.0.1/tcp/0]"])
-        link = SwarmLink(config.swarm, Path("swarm.pem"), PeerCache(Path("peers.json")), rules_of(config.swarm.network))
+        link = SwarmLink(config.swarm, Path("swarm.pem"), Path("peers.json"), rules_of(config.swarm.network))
         try:
             link.start()
             wait_until(lambda: PEER in bootnode.dht.neighbours())

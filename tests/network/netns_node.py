@@ -17,7 +17,6 @@ from pathlib import Path
 from codezero.config import Network, SwarmConfig
 from codezero.identity import key as identity
 from codezero.network import directory
-from codezero.network.dht.cache import PeerCache
 from codezero.network.dht.link import SwarmLink
 from codezero.network.gossip import SwarmGossip
 from codezero.network.native import NativeBoard
@@ -40,7 +39,7 @@ def main() -> None:
     config = SwarmConfig(
         network=Network.native, name="hosts", num_external=8, bootnodes=options.bootnodes, listen=[options.listen]
     )
-    link = SwarmLink(config, options.key, PeerCache(options.key.with_suffix(".json")), directory.RULES)
+    link = SwarmLink(config, options.key, options.key.with_suffix(".json"), directory.RULES)
     board = NativeBoard(config.name, own, secrets.token_hex(8), config.window)
     gossip = SwarmGossip(link, board, config, num_generations=1)
     try:

@@ -16,7 +16,6 @@ from codezero.config import Network, SwarmConfig
 from codezero.identity import key as identity
 from codezero.identity.key import Identity
 from codezero.network import directory, genrl
-from codezero.network.dht.cache import PeerCache
 from codezero.network.dht.dht import Dht
 from codezero.network.dht.link import SwarmLink
 from codezero.network.genrl import GenrlBoard
@@ -108,7 +107,7 @@ class Swarm:
         )
         native = network is Network.native
         rules = directory.RULES if native else genrl.RULES
-        link = SwarmLink(config, key_file, PeerCache(cache or self._folder / f"{name}.json"), rules)
+        link = SwarmLink(config, key_file, cache or self._folder / f"{name}.json", rules)
         self._stack.callback(link.close)
         link.start()
         board = (NativeBoard if native else GenrlBoard)(swarm, own, secrets.token_hex(8), config.window)

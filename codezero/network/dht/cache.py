@@ -21,14 +21,17 @@ MAX_AGE_S = 30 * 24 * 3600.0
 SAVE_INTERVAL_S = 60.0
 """Seconds between two writes of the file without a new peer."""
 MAX_FILE_BYTES = 64 << 10
+_SWARM = "swarm"
+"""The key of the swarm's name beside the addresses; files of 0.1.0 have none."""
 
 
 class PeerCache:
     """The addresses of the nodes seen last. If the file cannot be read or written, there is a warning and no error."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._seen_s = _read(path)
+    def __init__(self, path: Path, swarm: str) -> None:
+        """`swarm` names the swarm; what the file has of another one, which the node has left, is not used."""
+        self._path, self._swarm = path, swarm
+        self._seen_s = _read(path, swarm)
         self._saved_s = time.time() if self._seen_s else 0.0
 
     def addresses(self) -> list[str]:
@@ -55,7 +58,7 @@ class PeerCache:
 
     def _save(self, now: float) -> None:
         try:
-            replace_file(self._path, json.dumps(self._seen_s, indent=1) + "\n")
+            replace_file(self._path, json.dumps({_SWARM: self._swarm, **self._seen_s}, indent=1) + "\n")
         except OSError as error:
             logger.warning(
                 "cannot remember peers in %s: %s. Free space or make the folder writable: until then only bootnodes "
@@ -66,7 +69,7 @@ class PeerCache:
         self._saved_s = now
 
 
-def _read(path: Path) -> dict[str, float]:
+def _read(path: Path, swarm: str) -> dict[str, float]:
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise ValueError("it is too large")
@@ -82,6 +85,8 @@ def _read(path: Path) -> dict[str, float]:
             path,
             error,
         )
+        return {}
+    if found.pop(_SWARM, swarm) != swarm:
         return {}
     now = time.time()
     return {

@@ -47,8 +47,10 @@ MAX_OLD_DIALS = 8
 class SwarmLink:
     """The connection. One thread makes and uses it; `run` runs coroutines on the network's thread."""
 
-    def __init__(self, config: SwarmConfig, key_file: Path, cache: PeerCache, rules: RecordRules) -> None:
-        self._config, self._key_file, self._cache, self._rules = config, key_file, cache, rules
+    def __init__(self, config: SwarmConfig, key_file: Path, peers_file: Path, rules: RecordRules) -> None:
+        """`peers_file` is where the peers met are remembered (`PeerCache`)."""
+        self._config, self._key_file, self._rules = config, key_file, rules
+        self._cache = PeerCache(peers_file, f"{config.network.value} {config.name}")
         self.reach = daemon.choose_reach(config)
         self._listen = list(config.listen)
         self._dht: Dht | None = None

@@ -7,7 +7,6 @@ import pytest
 
 from codezero.config import SwarmConfig
 from codezero.network import directory
-from codezero.network.dht.cache import PeerCache
 from codezero.network.dht.link import Backoff, SwarmLink
 
 
@@ -64,9 +63,8 @@ A, B, C = (f"/ip4/10.0.0.{n}/tcp/1/p2p/Qm{n}" for n in (1, 2, 3))
 
 def link(tmp_path, bootnodes=(), known=(), connected=(), num_neighbours=1) -> SwarmLink:
     """One that has not started."""
-    cache = PeerCache(tmp_path / "peers.json")
-    cache.note(known)
-    one = SwarmLink(SwarmConfig(bootnodes=list(bootnodes)), tmp_path / "key", cache, directory.RULES)
+    one = SwarmLink(SwarmConfig(bootnodes=list(bootnodes)), tmp_path / "key", tmp_path / "peers.json", directory.RULES)
+    one._cache.note(known)
     one.peer_id = "QmMe"
     one._connected = dict.fromkeys(connected, "/ip4/10.0.0.9/tcp/1")
     one._dht = SimpleNamespace(num_neighbours=lambda: num_neighbours, neighbours=lambda: ["Qm1", "Qm2"])
@@ -116,7 +114,7 @@ def test_status_says_alone_until_somebody_answers(tmp_path):
 
 
 def test_a_link_that_never_started_closes(tmp_path):
-    one = SwarmLink(SwarmConfig(), tmp_path / "key", PeerCache(tmp_path / "peers.json"), directory.RULES)
+    one = SwarmLink(SwarmConfig(), tmp_path / "key", tmp_path / "peers.json", directory.RULES)
     one.close()
     one.close()
     assert one._loop.is_closed()
