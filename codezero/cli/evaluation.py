@@ -173,11 +173,11 @@ def _measure(options: argparse.Namespace, stack: ExitStack) -> dict[str, Any]:
         "dataset": options.dataset,
         "problems": source.named(),
         "model": name,
-        "checkpoint": f"{trained.folder} {trained.checkpoint}" if trained else None,
+        "checkpoint": trained.fingerprint if trained else None,
         **{key: getattr(options, key) for key in ("dtype", "samples", "temperature", "max_new_tokens", "seed")},
         "case_s": options.case_s,
         **({"best_of": "tests" if options.verify else "solutions"} if options.best_of else {}),
-        **({"writer": f"{writer.folder} {writer.checkpoint}"} if writer else {}),
+        **({"writer": writer.fingerprint} if writer else {}),
     }
     isolation = _say_isolation()
     with _results(options, settings, options.samples) as results, _progress(len(problems), "problem") as bar:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from codezero.config import TrainConfig, TrainMethod
 from codezero.llm.load import LoadedModel
-from codezero.train.checkpoint import CheckpointStore, restore_weights, trainable_weights
+from codezero.train.checkpoint import BEST, CheckpointStore, crc_of, restore_weights, trainable_weights
 from codezero.train.method import DEFAULT_ADAPTERS, SOLVER, active_lora, add_lora, apply_lora
 
 
@@ -29,6 +29,13 @@ class Trained:
     """True if these are the weights that the node kept as its best, not the newest ones."""
     beside_writer: bool = False
     """True if these are the adapters of a solver that a test writer's node has trained beside its own."""
+
+    @property
+    def fingerprint(self) -> str:
+        """A text that is another one for other weights: a folder that was begun anew has checkpoints of the same
+        names, so it has a CRC-32 too."""
+        crc = crc_of(self.folder / "checkpoints" / (BEST if self.is_best else self.checkpoint))
+        return f"{self.folder} {self.checkpoint} {crc}"
 
 
 def checkpoints_in(folder: Path) -> list[str]:

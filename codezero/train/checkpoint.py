@@ -218,6 +218,14 @@ def saved_weights(checkpoint: Path) -> dict[str, torch.Tensor]:
     return weights
 
 
+def crc_of(checkpoint: Path) -> str:
+    """Returns the CRC-32 of a checkpoint's learner in hex, as its manifest says; empty if that cannot be read."""
+    try:
+        return f"{json.loads((checkpoint / _MANIFEST).read_bytes())['files'][_LEARNER]['crc32']:08x}"
+    except _DAMAGED:
+        return ""
+
+
 def report_of(checkpoint: Path) -> dict[str, Any] | None:
     """Returns the report of a checkpoint's round, as `dataclasses.asdict` gives it; None if there is no checkpoint, or
     its file is damaged."""

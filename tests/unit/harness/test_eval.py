@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -223,6 +224,25 @@ def test_weights_are_those_of_the_checkpoint_that_is_named_or_none(model, tmp_pa
     assert measured() == ("round-00000001", 1.0)
 
 
+def test_a_folder_that_was_begun_anew_does_not_go_on_with_the_results_of_the_one_before(
+    problems, written, tmp_path, capsys
+):
+    folder = tmp_path / "state"
+    options = ["--dataset", "mbpp", "--path", problems, "--checkpoint", folder, "--out", tmp_path / "out"]
+
+    def begin(weight):
+        shutil.rmtree(folder, ignore_errors=True)
+        store = CheckpointStore(folder / "checkpoints")
+        state.bind_settings(folder, {"model.name": "m", "train.method": "full"})
+        store.save(1, 1, {"weights": {"w": torch.tensor([weight])}}, {})
+
+    begin(1.0)
+    assert evaluate(*options) == 0
+    assert evaluate(*options) == 0
+    begin(2.0)
+    assert "holds results with checkpoint=" in error_of(capsys, *options)
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("restored_process")
 def test_a_nodes_trained_weights_are_measured(model, problems, tmp_path, capsys):
@@ -244,7 +264,7 @@ def test_a_nodes_trained_weights_are_measured(model, problems, tmp_path, capsys)
     assert evaluate(*options, "--out", tmp_path / "out") == 0
     assert len(rows_in(tmp_path / "out")) == 1
     settings = json.loads((tmp_path / "out" / "settings.json").read_text())
-    assert settings["checkpoint"].endswith("state round-00000001")
+    assert re.search("state round-00000001 [0-9a-f]{8}$", settings["checkpoint"])
     assert settings["model"] == model
     assert "leave --model out" in error_of(capsys, *options, "--model", "other", "--out", tmp_path / "other")
     best = [one if one != state else state / "best" for one in options]
@@ -254,7 +274,7 @@ def test_a_nodes_trained_weights_are_measured(model, problems, tmp_path, capsys)
     assert store.keep_best()
     assert evaluate(*best, "--out", tmp_path / "best") == 0
     settings = json.loads((tmp_path / "best" / "settings.json").read_text())
-    assert settings["checkpoint"].endswith("state best, of round 1")
+    assert re.search("state best, of round 1 [0-9a-f]{8}$", settings["checkpoint"])
 
 
 @pytest.mark.slow
