@@ -15,7 +15,7 @@ import psutil
 from codezero.config import Network
 from codezero.doctor.case import ExaminedNode
 from codezero.doctor.finding import Finding, error, info, ok, refusal, warning
-from codezero.errors import ModelError
+from codezero.errors import DISK_FULL, ModelError
 from codezero.llm import catalogue, store
 from codezero.llm.store import ModelState
 from codezero.runtime import limits
@@ -109,9 +109,10 @@ def check_disk(case: ExaminedNode) -> Iterator[Finding]:
 def _folder(setting: str, folder: Path, means: str) -> Finding:
     there = _nearest(folder)
     name = f"disk of {setting}"
-    why = _why_unwritable(there)
-    if why is not None:
-        return error(name, f"{folder}: cannot write in {there}: {why}", means, f"correct its rights, or give {setting}")
+    fault = _why_unwritable(there)
+    if fault is not None:
+        why, do = fault
+        return error(name, f"{folder}: cannot write in {there}: {why}", means, f"{do}, or give another {setting}")
     free, files = shutil.disk_usage(there).free, os.statvfs(there)
     found = f"{free / GIB:.1f} GiB free in {folder}"
     if files.f_files and files.f_favail == 0:
@@ -128,15 +129,16 @@ def _nearest(folder: Path) -> Path:
     return folder
 
 
-def _why_unwritable(folder: Path) -> str | None:
+def _why_unwritable(folder: Path) -> tuple[str, str] | None:
+    """Returns why nothing can be written in the folder and the remedy, or None if something can."""
     if not folder.is_dir():
-        return "it is not a folder" if folder.exists() else "it is a link that leads nowhere"
+        return "it is not a folder" if folder.exists() else "it is a link that leads nowhere", "move it away"
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(b"\0" * 4096)
             file.flush()
     except OSError as fault:
-        return fault.strerror or str(fault)
+        return str(fault.strerror), "free space" if fault.errno in DISK_FULL else "correct its rights"
     return None
 
 

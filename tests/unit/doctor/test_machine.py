@@ -1,10 +1,13 @@
 """Python, packages, processor, memory and disks that a node would meet."""
 
+import errno
+import os
 import socket
 import sys
 from types import SimpleNamespace
 
 import psutil
+import pytest
 
 from codezero.config import checkout
 from codezero.doctor import installation, machine, swarm
@@ -111,8 +114,9 @@ def test_folders_that_cannot_be_written(tmp_path):
     (tmp_path / "broken").symlink_to(tmp_path / "nowhere")
     case = case_of(tmp_path, f"state_dir={tmp_path / 'file' / 'state'}", f"tracking.log_dir={tmp_path / 'broken'}")
     found = told(machine.check_disk(case), "error")
-    assert "it is not a folder | nothing that is learnt can be saved | correct its rights" in found[0]
-    assert "it is a link that leads nowhere" in found[1]
+    do = "move it away, or give another"
+    assert f"it is not a folder | nothing that is learnt can be saved | {do} state_dir" in found[0]
+    assert f"it is a link that leads nowhere | no node can start | {do} tracking.log_dir" in found[1]
     assert len(found) == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["broken", "file"]  # it has left nothing itself
 
@@ -137,12 +141,22 @@ def test_weights_that_are_damaged(tmp_path):
     assert f"models pull {model.name} --cache-dir {tmp_path / 'cache'}" in fault
 
 
-def test_a_disk_that_refuses_to_be_written(tmp_path, monkeypatch):
-    def full(**_):
-        raise OSError(28, "No space left on device")
+@pytest.mark.parametrize(
+    ("number", "do"),
+    [
+        (errno.ENOSPC, "free space, or give another state_dir"),
+        (errno.EDQUOT, "free space, or give another state_dir"),
+        (errno.EACCES, "correct its rights, or give another state_dir"),
+    ],
+)
+def test_a_disk_that_refuses_to_be_written(tmp_path, monkeypatch, number, do):
+    def refuse(**_):
+        raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(machine.tempfile, "TemporaryFile", full)
-    assert "No space left on device" in told(machine.check_disk(case_of(tmp_path)), "error")[0]
+    monkeypatch.setattr(machine.tempfile, "TemporaryFile", refuse)
+    found = told(machine.check_disk(case_of(tmp_path)), "error")[0]
+    assert os.strerror(number) in found
+    assert found.endswith(f"| {do}")
 
 
 def test_a_port_that_is_taken_and_one_that_is_not(tmp_path):
