@@ -17,6 +17,7 @@ from codezero.config.load import learning_settings, settings_of
 from codezero.identity import names
 from codezero.ledger.build import with_contract_bootnodes
 from codezero.network.join import Membership, join
+from codezero.observe.roles import SOLVER, folder_of, log_name
 from codezero.observe.status import STOPPED, StatusFile, new_status
 from codezero.observe.trackers.threads import TrackerThreads
 from codezero.observe.tracking import trackers
@@ -24,7 +25,6 @@ from codezero.publish.tokens import forget_secrets
 from codezero.runtime import logs, state, system_info
 from codezero.runtime.console import Console
 from codezero.runtime.stop import stop_on_signals
-from codezero.views.runs import SOLVER, folder_of, log_name
 from codezero.views.watch import NodeView
 
 logger = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ class CommonParts:
     """The parts that every node has; `stack` closes them."""
 
     role: str
-    """`views.runs.SOLVER`, `PROPOSER` or `VERIFIER`."""
+    """`observe.roles.SOLVER`, `PROPOSER` or `VERIFIER`."""
     console: Console
     stack: ExitStack
     folder: Path

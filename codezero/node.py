@@ -19,6 +19,7 @@ from codezero.network.selection import SapoSelection
 from codezero.observe import probes
 from codezero.observe.monitor import RoundMonitor
 from codezero.observe.report_file import ReportFile
+from codezero.observe.roles import SOLVER
 from codezero.observe.status import SAVING, WAITING
 from codezero.observe.trackers.metrics import round_metrics
 from codezero.policy.ahead import AheadSolver
@@ -45,7 +46,6 @@ from codezero.train.learner import GrpoLearner
 from codezero.train.replay import ReplayingLearner
 from codezero.train.saver import BackgroundSaver, FinishedRound
 from codezero.types import RoundId, Task
-from codezero.views.runs import SOLVER
 from codezero.workers import Workers
 
 

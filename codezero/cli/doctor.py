@@ -105,8 +105,8 @@ def _noted(state_dir: Path | None) -> list[str]:
     """Returns the settings that the node of --state-dir was last started with."""
     if state_dir is None:
         return []
+    from codezero.observe.roles import ROLES, folder_of
     from codezero.runtime.state import noted_start
-    from codezero.views.runs import ROLES, folder_of
 
     folders = (folder_of(state_dir, role) for role in ROLES)
     return next((found for folder in folders if (found := noted_start(folder))), [])
@@ -118,7 +118,8 @@ def _beside(state_dir: Path | None, given: list[str], asked: list[str]) -> list[
     if state_dir is None:
         return []
     from codezero.config.swarm_file import quoted
-    from codezero.views.runs import SOLVER, Run, folder_of, roles_in
+    from codezero.observe.roles import SOLVER, folder_of
+    from codezero.views.runs import Run, roles_in
 
     role = next(iter(roles_in(state_dir)), SOLVER)
     beside = (

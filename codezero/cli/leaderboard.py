@@ -63,7 +63,7 @@ def show(board: Leaderboard) -> None:
 
 def _folders(given: Sequence[Path]) -> list[Path]:
     """Returns the solvers' state folders. Raises StateError: no solver has run there."""
-    from codezero.views.runs import SOLVER
+    from codezero.observe.roles import SOLVER
 
     runs = runs_in(given)
     found = [run.folder for run in runs if run.role == SOLVER]

@@ -31,11 +31,11 @@ from codezero.errors import CodezeroError, IdentityError, StateError
 from codezero.identity.key import write_new
 from codezero.launch import launcher_log
 from codezero.observe.probes import NODE, PAIR, ProbeReport
+from codezero.observe.roles import ROLES, log_name
 from codezero.observe.status import Status
 from codezero.proposals import BatchReport
 from codezero.reports import CasesReport, RoundReport
 from codezero.runtime.amounts import utc
-from codezero.views.runs import ROLES, log_name
 
 if TYPE_CHECKING:
     from codezero.ledger.reading import Pending

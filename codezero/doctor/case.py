@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from codezero.config import NodeConfig, checkout
+from codezero.observe.roles import SOLVER, folder_of
 from codezero.publish.tokens import TOKEN_ENVS
 from codezero.runtime import state
-from codezero.views.runs import SOLVER, folder_of, roles_in
+from codezero.views.runs import roles_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,8 +13,8 @@ from codezero.errors import IdentityError
 from codezero.identity import key, keyfile
 from codezero.identity.key import Identity
 from codezero.identity.names import animal_name
+from codezero.observe.roles import ROLES, folder_of
 from codezero.runtime import state
-from codezero.views.runs import ROLES, folder_of
 
 
 def needs_key(case: ExaminedNode) -> bool:

@@ -17,6 +17,7 @@ from codezero.doctor.case import ExaminedNode
 from codezero.doctor.files import Unusable, text_of
 from codezero.doctor.finding import Finding, error, info, ok, refusal, warning
 from codezero.errors import StateError
+from codezero.observe.roles import PROPOSER, SOLVER, VERIFIER, folder_of, log_name
 from codezero.observe.status import Status, read_status
 from codezero.proposals import BatchReport
 from codezero.reports import CasesReport, RoundReport
@@ -24,7 +25,7 @@ from codezero.runtime import state
 from codezero.runtime.amounts import counted, gib, span, utc
 from codezero.runtime.database import read_only
 from codezero.runtime.entries import entries
-from codezero.views.runs import PROPOSER, REPORTS, SOLVER, VERIFIER, JsonLines, folder_of, log_name
+from codezero.views.runs import REPORTS, JsonLines
 from codezero.views.words import RECENT, Obstacle, doing, obstacles, presence, proposer_obstacles, verifier_obstacles
 
 _MAX_MANIFEST = 1 << 16

@@ -19,6 +19,7 @@ from codezero.llm.load import LoadedModel
 from codezero.llm.sample import sample_groups
 from codezero.llm.sources import Report
 from codezero.llm.within_memory import WithinMemory
+from codezero.observe.roles import PROPOSER, folder_of
 from codezero.policy import writer
 from codezero.policy.trained import Trained, with_adapters
 from codezero.policy.writer import Writing
@@ -31,7 +32,6 @@ from codezero.train.method import active_lora, free_room
 from codezero.verifier.build import make_solver
 from codezero.verifier.trained import FollowedWriter, begun_in
 from codezero.verifier.write import MAX_NEW_TOKENS, CaseWriter
-from codezero.views.runs import PROPOSER, folder_of
 from codezero.workers import Workers
 
 WRITER = "writer"

@@ -18,6 +18,7 @@ from codezero.config import Network, NodeConfig, ProposerBackend, Reference
 from codezero.errors import StateError, told_as
 from codezero.llm.load import LoadedModel
 from codezero.observe.batches import PROPOSED, BatchMonitor
+from codezero.observe.roles import PROPOSER
 from codezero.observe.status import SAVING
 from codezero.observe.trackers.metrics import batch_metrics
 from codezero.policy import writer
@@ -40,7 +41,6 @@ from codezero.tasks.build import local_questions
 from codezero.train.checkpoint import CheckpointStore
 from codezero.train.learner import GrpoLearner
 from codezero.types import TaskOrigin
-from codezero.views.runs import PROPOSER
 from codezero.workers import Workers
 
 UNTRAINED = -1

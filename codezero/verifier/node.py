@@ -16,6 +16,7 @@ from codezero.observe.batches import BatchMonitor
 from codezero.observe.cases import CASES
 from codezero.observe.probes import PAIR
 from codezero.observe.report_file import ReportFile
+from codezero.observe.roles import VERIFIER
 from codezero.observe.status import SAVING
 from codezero.observe.trackers.metrics import cases_metrics
 from codezero.policy import writer
@@ -29,7 +30,6 @@ from codezero.verifier.batch import VerifierStages, run_batch
 from codezero.verifier.exercises import CandidateSolver, Problems
 from codezero.verifier.pair import LearningSolver
 from codezero.verifier.write import MAX_NEW_TOKENS, CaseWriter
-from codezero.views.runs import VERIFIER
 from codezero.workers import Workers
 
 

@@ -8,12 +8,12 @@ from peft import PeftModel
 
 from codezero.config import VerifierConfig
 from codezero.errors import CheckpointError, StateError
+from codezero.observe.roles import VERIFIER, folder_of
 from codezero.policy import writer
 from codezero.policy.trained import Trained, checkpoints_in, restore_adapters
 from codezero.runtime import state
 from codezero.train.checkpoint import newest_weights
 from codezero.train.method import DEFAULT_ADAPTERS
-from codezero.views.runs import VERIFIER, folder_of
 
 
 def writer_in(folder: Path) -> Trained:

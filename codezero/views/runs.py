@@ -22,6 +22,7 @@ from codezero.observe.batches import PROPOSED
 from codezero.observe.cases import CASES
 from codezero.observe.groups_file import SeenRound
 from codezero.observe.probes import Learning, ProbeReport, learning
+from codezero.observe.roles import PROPOSER, ROLES, SOLVER, VERIFIER, folder_of
 from codezero.observe.status import Status, read_status
 from codezero.proposals import BatchReport
 from codezero.reports import CasesReport, RoundReport
@@ -30,7 +31,6 @@ from codezero.views.groups import GroupOrigin, GroupsIndex
 from codezero.views.growing import LastFile
 
 T = TypeVar("T")
-ROLES = SOLVER, PROPOSER, VERIFIER = "solver", "proposer", "verifier"
 REPORTS = {SOLVER: "rounds.jsonl", PROPOSER: PROPOSED.file, VERIFIER: CASES.file}
 """The file of the finished rounds or batches of each role, in the folder of its logs."""
 _LINE_BYTES = 8192
@@ -177,17 +177,6 @@ def _runs_in(state: Path, name: str, most: int | None) -> list[Run]:
 def roles_in(state: Path) -> list[str]:
     """Returns the roles that nodes with this state_dir have played."""
     return [role for role in ROLES if any((folder_of(state, role) / mark).exists() for mark in _MARKS)]
-
-
-def folder_of(state: Path, role: str) -> Path:
-    """Returns the state folder of a node of this role. All but a solver have a subfolder of `state`, so that nodes of
-    several roles may have the same state_dir."""
-    return state if role == SOLVER else state / role
-
-
-def log_name(role: str) -> str:
-    """Returns the name of the log of a node of this role."""
-    return "swarm.log" if role == SOLVER else f"{role}.log"
 
 
 def _usual_log_dir(folder: Path, role: str) -> Path:

@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from codezero.config import TerminalView
+from codezero.observe.roles import log_name
 from codezero.observe.status import Status
 from codezero.runtime.console import Console
 from codezero.runtime.entries import LogEntry, entries
 from codezero.views.accounts import Accounts, read_accounts
-from codezero.views.runs import Run, log_name
+from codezero.views.runs import Run
 from codezero.views.terminal.live import View, can_show
 from codezero.views.terminal.snapshot import Message, Snapshot
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from codezero.config import checkout
+from codezero.observe.roles import SOLVER
 from codezero.observe.status import PROBING, SAVING, SILENT_S, STARTING, STOPPED, WAITING, Status
 from codezero.proposals import BatchReport
 from codezero.reports import CasesReport, RoundReport
@@ -90,7 +91,7 @@ def presence(status: Status | None, pid: int | None, now_s: float) -> Presence:
         ends = f"`kill {pid}` ends it (`kill -9 {pid}` where that does not)"
         do = f"see the end of its log; {ends}, and it continues where it stopped when started again"
         return Presence(state="silent", text=f"no sign of life for {ago}", meaning=meaning, do=do)
-    what = "round" if status.role == "solver" else "batch"
+    what = "round" if status.role == SOLVER else "batch"
     number = "" if status.round is None or status.stage == STARTING else f"{what} {status.round}: "
     how_far = f", {status.done} of {status.total}" if status.total else ""
     left_s = status.left_s(now_s)

@@ -25,10 +25,11 @@ from codezero.config.load import load_config
 from codezero.evaluate.backends.base import Review
 from codezero.evaluate.build import make_evaluator, start_workers
 from codezero.node import Node
+from codezero.observe.roles import SOLVER
 from codezero.publish.tokens import HubTokens
 from codezero.runtime.console import Console
 from codezero.types import RolloutGroup, ScoredGroup, SwarmRound
-from codezero.views.runs import SOLVER, find_runs
+from codezero.views.runs import find_runs
 from tests.golden.chain import recorded_ledger
 from tests.golden.model import save_model
 from tests.golden.peers import NOW_S, Swarm, as_text, decompressed, shown

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from codezero.observe.probes import Pass
+from codezero.observe.roles import SOLVER, VERIFIER
 from codezero.proposals import BatchReport, level_name
 from codezero.reports import CasesReport, RoundReport
 from codezero.views.charts.figure import Series, line_chart, stacked_bars
 from codezero.views.charts.scale import running_mean
-from codezero.views.runs import SOLVER, VERIFIER
 
 SMOOTH_FROM = 20
 """The number of rounds from which on a running mean is drawn, over a twentieth of them and at least `SMOOTH_LEAST`."""

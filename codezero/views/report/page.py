@@ -17,6 +17,7 @@ from markupsafe import Markup
 
 from codezero import __version__
 from codezero.evaluate.gain import Direction
+from codezero.observe.roles import ROLES
 from codezero.runtime.amounts import counted, utc
 from codezero.runtime.visible import visible
 from codezero.views.charts import STYLE
@@ -24,7 +25,6 @@ from codezero.views.charts.runs import charts_of, swarm_chart
 from codezero.views.report.change import interval, signed
 from codezero.views.report.measured import Comparison
 from codezero.views.report.summary import RunFacts
-from codezero.views.runs import ROLES
 
 MARK = "codezero report"
 """The text by which a file that this program wrote is recognised."""

@@ -12,11 +12,11 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from codezero.errors import CommandError
+from codezero.observe.roles import PROPOSER, VERIFIER
 from codezero.runtime.visible import visible
 from codezero.views.charts.runs import pass_chart, swarm_chart
 from codezero.views.report.page import MARK, charts_of_run, headline, sentences, title
 from codezero.views.report.summary import RunFacts
-from codezero.views.runs import PROPOSER, VERIFIER
 
 MAX_CHARTS = 6
 COLUMNS, CELL, PLOT, GAP, MARGIN = 2, 420, 200, 40, 36

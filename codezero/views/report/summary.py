@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from codezero.identity.names import animal_name
 from codezero.observe.batches import writer_text, writer_total
 from codezero.observe.probes import Learning, Pass
+from codezero.observe.roles import SOLVER
 from codezero.observe.status import Status
 from codezero.proposals import BatchReport
 from codezero.reports import CasesReport, RoundReport
@@ -16,7 +17,7 @@ from codezero.runtime.amounts import span, utc
 from codezero.runtime.state import best_round
 from codezero.types import SOLO_PEER_ID
 from codezero.views.report.examples import Examples, find_examples
-from codezero.views.runs import SOLVER, Run
+from codezero.views.runs import Run
 
 MAX_PEERS = 20
 DROPPED = {

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from rich.text import Text
 
+from codezero.observe.roles import SOLVER
 from codezero.observe.status import Status
 from codezero.runtime.amounts import brief
 from codezero.types import SOLO_PEER_ID
 from codezero.views import words
-from codezero.views.runs import SOLVER
 from codezero.views.terminal.snapshot import Snapshot
 from codezero.views.terminal.text import BAD, BOLD, DIM, bar, fit, row, safe, sides
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
+from codezero.observe.roles import PROPOSER, VERIFIER
 from codezero.proposals import level_name
 from codezero.runtime.amounts import brief
-from codezero.views.runs import PROPOSER, VERIFIER
 from codezero.views.terminal.snapshot import Snapshot
 from codezero.views.terminal.text import BAD, BOLD, DIM, fit, padded, safe, sparkline
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
+from codezero.observe.roles import PROPOSER, VERIFIER
 from codezero.runtime.amounts import local
-from codezero.views.runs import PROPOSER, VERIFIER
 from codezero.views.terminal import nodes
 from codezero.views.terminal.node import proposer_page, solver_page
 from codezero.views.terminal.snapshot import Message, Snapshot

@@ -14,12 +14,13 @@ from codezero.ledger.board import read_swarm_board
 from codezero.ledger.leaderboard import Leaderboard
 from codezero.observe.batches import writer_text
 from codezero.observe.probes import Learning
+from codezero.observe.roles import VERIFIER
 from codezero.proposals import BatchReport, level_name
 from codezero.reports import CasesReport, RoundReport
 from codezero.views import words
 from codezero.views.charts.figure import sparkline
 from codezero.views.charts.runs import charts_of
-from codezero.views.runs import VERIFIER, Run
+from codezero.views.runs import Run
 from codezero.views.web.peers import peers_seen
 from codezero.views.web.solutions import GROUPS_A_PAGE, shown
 from codezero.views.web.source import WatchedFolders

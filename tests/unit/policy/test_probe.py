@@ -14,6 +14,7 @@ from codezero.evaluate.gain import Direction
 from codezero.evaluate.reading import AttemptReader
 from codezero.node import Node
 from codezero.observe.probes import NODE, learning
+from codezero.observe.roles import SOLVER
 from codezero.policy.probing import build
 from codezero.policy.probing import probe as probe_module
 from codezero.policy.probing.probe import SAMPLES, START_SAMPLES, Probe
@@ -21,7 +22,6 @@ from codezero.publish.tokens import HubTokens
 from codezero.runtime.console import Console
 from codezero.tasks.held_out import load_held_out
 from codezero.train.checkpoint import CheckpointStore
-from codezero.views.runs import SOLVER
 from tests.builders import assert_identical, group, rollout, save_tiny, task
 from tests.strangers import Reader
 from tests.tiny_node import lines
