@@ -33,9 +33,8 @@ from codezero.launch import launcher_log
 from codezero.observe.probes import NODE, PAIR, ProbeReport
 from codezero.observe.roles import ROLES, log_name
 from codezero.observe.status import Status
-from codezero.proposals import BatchReport
-from codezero.reports import CasesReport, RoundReport
 from codezero.runtime.amounts import utc
+from codezero.views.runs import RECORDS, REPORTS
 
 if TYPE_CHECKING:
     from codezero.ledger.reading import Pending
@@ -49,13 +48,8 @@ SMALL_BYTES = 100_000
 _LOGS = (*(f"{log_name(role)}{end}" for role in ROLES for end in ("", ".1", ".2", ".3")), "yarn.log", launcher_log.NAME)
 """The logs of each role, of which `runtime.logs` keeps three earlier files, and those of the sign-in app and of what
 started the node."""
-_REPORTS = {
-    "rounds.jsonl": RoundReport,
-    "proposals.jsonl": BatchReport,
-    "cases.jsonl": CasesReport,
-    NODE.file: ProbeReport,
-    PAIR.file: ProbeReport,
-}
+_RECORDS = {REPORTS[role]: RECORDS[role] for role in ROLES} | {NODE.file: ProbeReport, PAIR.file: ProbeReport}
+"""The files of reports, with the record of a line of each."""
 _PARTS = ("", "proposer/", "verifier/")
 """The places in a state folder with settings and a status: those of each role."""
 
@@ -134,7 +128,7 @@ def _parts(case: ExaminedNode, findings: Sequence[Finding]) -> Iterator[tuple[st
         settings, status = case.state_dir / part / "settings.json", case.state_dir / part / "status.json"
         yield f"state/{part}settings.json", lambda path=settings: allowed.settings(_small(path), case.config)  # type: ignore[misc]
         yield f"state/{part}status.json", lambda path=status: allowed.record(_small(path), Status)  # type: ignore[misc]
-    for name, kind in _REPORTS.items():
+    for name, kind in _RECORDS.items():
         path = case.log_dir / name
         yield f"logs/{name}", lambda path=path, kind=kind: allowed.records(_end(path, REPORT_BYTES), kind)  # type: ignore[misc]
     yield "logs/prg_record.txt", lambda: _end(case.log_dir / "prg_record.txt", REPORT_BYTES)

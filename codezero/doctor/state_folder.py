@@ -17,20 +17,18 @@ from codezero.doctor.case import ExaminedNode
 from codezero.doctor.files import Unusable, text_of
 from codezero.doctor.finding import Finding, error, info, ok, refusal, warning
 from codezero.errors import StateError
-from codezero.observe.roles import PROPOSER, SOLVER, VERIFIER, folder_of, log_name
+from codezero.observe.roles import PROPOSER, SOLVER, folder_of, log_name
 from codezero.observe.status import Status, read_status
-from codezero.proposals import BatchReport
-from codezero.reports import CasesReport, RoundReport
+from codezero.reports import RoundReport
 from codezero.runtime import state
 from codezero.runtime.amounts import counted, gib, span, utc
 from codezero.runtime.database import read_only
 from codezero.runtime.entries import entries
-from codezero.views.runs import REPORTS, JsonLines
+from codezero.views.runs import RECORDS, REPORTS, JsonLines
 from codezero.views.words import RECENT, Obstacle, doing, obstacles, presence, proposer_obstacles, verifier_obstacles
 
 _MAX_MANIFEST = 1 << 16
 _DATABASES = ("ledger.sqlite", "outbox.sqlite")
-_RECORDS: dict[str, type[Any]] = {SOLVER: RoundReport, PROPOSER: BatchReport, VERIFIER: CasesReport}
 _LOG_BYTES = 1 << 20
 _SHOWN = 300
 """The most characters of a text of a log, a report or a ledger that are shown."""
@@ -179,7 +177,7 @@ def _log(name: str, path: Path) -> Iterator[Finding]:
 def check_rounds(case: ExaminedNode) -> Iterator[Finding]:
     for role in case.roles:
         path, name, noun = case.log_dir / REPORTS[role], _named("batches", role), "batch"
-        reports: list[Any] = JsonLines(path, _RECORDS[role], RECENT).read()
+        reports = JsonLines(path, RECORDS[role], RECENT).read()
         if role == SOLVER:
             name, noun, found = "rounds", "round", _of_rounds(case, reports)
         else:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections.abc import Callable
 from contextlib import suppress
+from operator import attrgetter
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -33,6 +33,8 @@ from codezero.views.growing import LastFile
 T = TypeVar("T")
 REPORTS = {SOLVER: "rounds.jsonl", PROPOSER: PROPOSED.file, VERIFIER: CASES.file}
 """The file of the finished rounds or batches of each role, in the folder of its logs."""
+RECORDS: dict[str, type[Any]] = {SOLVER: RoundReport, PROPOSER: BatchReport, VERIFIER: CasesReport}
+"""The record of each line of these files."""
 _LINE_BYTES = 8192
 """A number of bytes that no report exceeds."""
 _MARKS = ("status.json", "settings.json", "checkpoints", "ledger.sqlite", "node.lock")
@@ -79,18 +81,16 @@ class Run:
     folder of logs: each reader of what one role writes is empty for a node of another. Safe for several threads."""
 
     def __init__(self, name: str, role: str, folder: Path, most: int | None = None) -> None:
-        """`most` is how many of the newest reports and batches are kept in memory; None keeps all."""
+        """`most` is how many of the newest rounds or batches are kept in memory; None keeps all."""
         self.name, self.role, self.folder, self.solves = name, role, folder, role == SOLVER
         self.key = name
         """The name by which the dashboard shows it, which is unique there."""
         status = read_status(folder)
         self.log_dir = folder / status.log_dir if status is not None else _usual_log_dir(folder, role)
-        self._reports = JsonLines(self.log_dir / REPORTS[SOLVER], RoundReport, most)
+        self._finished = JsonLines(self.log_dir / REPORTS[role], RECORDS[role], most)
         self._series = probes.PAIR if role == VERIFIER else probes.NODE
         self._probes = JsonLines(self.log_dir / self._series.file, ProbeReport)
         self._learning: tuple[list[ProbeReport], Learning] = [], learning([], self._series)
-        self._batches = JsonLines(self.log_dir / REPORTS[PROPOSER], BatchReport, most)
-        self._cases = JsonLines(self.log_dir / REPORTS[VERIFIER], CasesReport, most)
         self._groups = GroupsIndex(self.log_dir)
         self._lock = threading.Lock()
 
@@ -104,9 +104,27 @@ class Run:
             return holder(self.folder)
         return None
 
+    def finished(self) -> list[Any]:
+        """Returns the finished rounds or batches, ascending, each as it went last."""
+        with self._lock:
+            found = self._finished.read()
+        number_of = attrgetter("round" if self.solves else "batch")
+        if all(number_of(one) < number_of(after) for one, after in itertools.pairwise(found)):
+            return found
+        latest = {number_of(one): one for one in found}
+        return [latest[number] for number in sorted(latest)]
+
     def reports(self) -> list[RoundReport]:
-        """Returns a solver's finished rounds, ascending, each as last played."""
-        return self._latest(self._reports, lambda one: one.round) if self.solves else []
+        """Returns the finished rounds of a solver."""
+        return self.finished() if self.solves else []
+
+    def batches(self) -> list[BatchReport]:
+        """Returns the finished batches of a proposer."""
+        return self.finished() if self.role == PROPOSER else []
+
+    def cases(self) -> list[CasesReport]:
+        """Returns the finished batches of a test writer."""
+        return self.finished() if self.role == VERIFIER else []
 
     def learning(self) -> Learning | None:
         """Returns the result of a solver's probes, also of one beside a test writer: whether it learns; None for a run
@@ -120,22 +138,6 @@ class Run:
             batches = self.cases()  # before the first batch only probes tell
             return told if (batches[-1].solver if batches else found) else None
         return told if self.solves else None
-
-    def batches(self) -> list[BatchReport]:
-        """Returns a proposer's finished batches, ascending, each as last made."""
-        return self._latest(self._batches, lambda one: one.batch) if self.role == PROPOSER else []
-
-    def cases(self) -> list[CasesReport]:
-        """Returns a test writer's finished batches, ascending, each as last made."""
-        return self._latest(self._cases, lambda one: one.batch) if self.role == VERIFIER else []
-
-    def _latest(self, lines: JsonLines[T], number_of: Callable[[T], int]) -> list[T]:
-        with self._lock:
-            found = lines.read()
-        if all(number_of(one) < number_of(after) for one, after in itertools.pairwise(found)):
-            return found
-        latest = {number_of(one): one for one in found}
-        return [latest[number] for number in sorted(latest)]
 
     def rounds_with_groups(self) -> dict[int, tuple[GroupOrigin, ...]]:
         """Returns a solver's latest rounds, of which all that was written is kept, with the origins of their groups."""

@@ -37,20 +37,14 @@ class _Charts:
 
 
 def charts_of(
-    role: str,
-    reports: Sequence[RoundReport],
-    batches: Sequence[BatchReport],
-    cases: Sequence[CasesReport],
-    passes: Sequence[Pass],
-    group_size: int,
-    prefix: str = "",
+    role: str, finished: Sequence[Any], passes: Sequence[Pass], group_size: int, prefix: str = ""
 ) -> list[str]:
-    """Returns the charts of a node of this role, none before its first round or batch."""
+    """Returns the charts of the finished rounds or batches of a node of this role; none before the first."""
+    if not finished:
+        return []
     if role == SOLVER:
-        return solver_charts(reports, group_size, passes, prefix) if reports else []
-    if role == VERIFIER:
-        return verifier_charts(cases, passes, prefix) if cases else []
-    return proposer_charts(batches, prefix) if batches else []
+        return solver_charts(finished, group_size, passes, prefix)
+    return verifier_charts(finished, passes, prefix) if role == VERIFIER else proposer_charts(finished, prefix)
 
 
 def solver_charts(

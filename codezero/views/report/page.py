@@ -42,7 +42,7 @@ def page(runs: Sequence[RunFacts], comparison: Comparison | None) -> str:
     solvers = [one for one in ordered if one.solves]
     shown = ordered[:MAX_RUNS]
     style = STYLE + (_FOLDER / "report.css").read_text(encoding="utf-8")
-    with_reports = {one.name: one.reports for one in solvers if one.reports}
+    with_rounds = {one.name: one.finished for one in solvers if one.finished}
     return (
         _environment()
         .from_string((_FOLDER / "report.html").read_text(encoding="utf-8"))
@@ -56,7 +56,7 @@ def page(runs: Sequence[RunFacts], comparison: Comparison | None) -> str:
             solvers=solvers,
             comparison=comparison,
             most_moved=MAX_MOVED,
-            swarm_chart=Markup(swarm_chart(with_reports)) if len(with_reports) > 1 else "",
+            swarm_chart=Markup(swarm_chart(with_rounds)) if len(with_rounds) > 1 else "",
             runs=[
                 (one, list(map(Markup, charts_of_run(one, f"{one.name}: " if len(runs) > 1 else "")))) for one in shown
             ],
@@ -99,7 +99,7 @@ def sentences(runs: Sequence[RunFacts]) -> list[str]:
 
 def charts_of_run(one: RunFacts, prefix: str = "") -> list[str]:
     """Returns the charts of a run, with a prefix to their titles."""
-    return charts_of(one.role, one.reports, one.batches, one.cases, one.passes, one.group_size, prefix)
+    return charts_of(one.role, one.finished, one.passes, one.group_size, prefix)
 
 
 def _policy(style: str) -> str:

@@ -86,7 +86,7 @@ def drawing(figures: Sequence[str], head: Iterable[str] = (), top: float = MARGI
 
 
 def _charts(runs: Sequence[RunFacts]) -> list[str]:
-    solvers = [one for one in runs if one.solves and one.reports]
+    solvers = [one for one in runs if one.solves and one.finished]
     if len(solvers) == 1:
         return charts_of_run(solvers[0])[:MAX_CHARTS]
     levels, cases = (
@@ -95,8 +95,8 @@ def _charts(runs: Sequence[RunFacts]) -> list[str]:
     )
     if not solvers:
         return [*levels, *cases][:MAX_CHARTS]
-    charts = [swarm_chart({one.name: one.reports for one in solvers})]
-    passed = (pass_chart(one.reports, one.group_size, f"{one.name}: ") for one in solvers)
+    charts = [swarm_chart({one.name: one.finished for one in solvers})]
+    passed = (pass_chart(one.finished, one.group_size, f"{one.name}: ") for one in solvers)
     return [*charts, *islice(passed, MAX_CHARTS - 1 - bool(levels)), *levels[:1]]
 
 

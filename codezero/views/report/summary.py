@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from codezero.identity.names import animal_name
 from codezero.observe.batches import writer_text, writer_total
 from codezero.observe.probes import Learning, Pass
-from codezero.observe.roles import SOLVER
+from codezero.observe.roles import PROPOSER, SOLVER, VERIFIER
 from codezero.observe.status import Status
-from codezero.proposals import BatchReport
-from codezero.reports import CasesReport, RoundReport
 from codezero.runtime.amounts import span, utc
 from codezero.runtime.state import best_round
 from codezero.types import SOLO_PEER_ID
@@ -45,8 +44,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
-    """The facts of one run: `reports` are the finished rounds of a solver, `batches` those of a proposer, `cases`
-    those of a test writer."""
+    """The facts of one run."""
 
     name: str
     role: str
@@ -55,9 +53,8 @@ class RunFacts:
     peer_id: str
     about: list[tuple[str, str]]
     """Facts in words, as (what, value)."""
-    reports: list[RoundReport]
-    batches: list[BatchReport]
-    cases: list[CasesReport]
+    finished: list[Any]
+    """The finished rounds of a solver, or batches of another role."""
     group_size: int
     learning: Learning | None
     """The result of a solver's probes; None without a solver."""
@@ -81,24 +78,21 @@ class RunFacts:
 
 def gather(run: Run) -> RunFacts:
     """Returns everything that a report says of a run. A repeated round or batch counts once, as it was last."""
-    reports, batches, cases, status = run.reports(), run.batches(), run.cases(), run.status()
+    finished, status = run.finished(), run.status()
     peer_id = status.peer_id if status is not None and status.peer_id != SOLO_PEER_ID else ""
-    done: list[RoundReport | BatchReport | CasesReport] = [*reports, *batches, *cases]
-    sources = _summed([one.external_groups for one in reports])
+    sources = _summed([one.external_groups for one in run.reports()])
     return RunFacts(
         name=run.name,
         role=run.role,
         animal=status.animal if status is not None else "",
         peer_id=peer_id,
-        about=_about(status, run.pid(), best_round(run.folder), reports, batches, cases),
-        reports=reports,
-        batches=batches,
-        cases=cases,
+        about=_about(status, run.pid(), best_round(run.folder), run.role, finished),
+        finished=finished,
         group_size=status.group_size if status is not None else 0,
         learning=run.learning(),
-        dropped=_counts(_summed([one.dropped for one in done]), DROPPED),
-        skipped=_counts(Counter(one.skipped for one in done if one.skipped is not None)),
-        rejected=_counts(_summed([one.rejected for one in batches])),
+        dropped=_counts(_summed([one.dropped for one in finished]), DROPPED),
+        skipped=_counts(Counter(one.skipped for one in finished if one.skipped is not None)),
+        rejected=_counts(_summed([one.rejected for one in run.batches()])),
         peers=[Count(name=animal_name(peer), count=n, meaning=peer) for peer, n in sources.most_common(MAX_PEERS)],
         more_peers=max(0, len(sources) - MAX_PEERS),
         examples=find_examples(run.groups()),
@@ -106,17 +100,12 @@ def gather(run: Run) -> RunFacts:
 
 
 def _about(
-    status: Status | None,
-    pid: int | None,
-    best: int | None,
-    reports: Sequence[RoundReport],
-    batches: Sequence[BatchReport],
-    cases: Sequence[CasesReport],
+    status: Status | None, pid: int | None, best: int | None, role: str, done: Sequence[Any]
 ) -> list[tuple[str, str]]:
-    done: list[RoundReport | BatchReport | CasesReport] = [*reports, *batches, *cases]
     about = []
+    noun = "round" if role == SOLVER else "batch"
     if status is not None:
-        best_of = f"of {'batch' if cases else 'round'} {best}, where its probes were highest"
+        best_of = f"of {noun} {best}, where its probes were highest"
         trained = {"full": "all weights", "lora": "adapters (LoRA)"}.get(status.method, status.method)
         about += [
             ("model", status.model.rsplit("/", 1)[-1] if status.model.startswith("/") else status.model),
@@ -126,23 +115,21 @@ def _about(
             ("state", "runs" if pid is not None else status.ended or "not running; it did not end by itself"),
             ("best checkpoint", best_of if best is not None else ""),
         ]
-    if reports:
-        about.append(("rounds", f"{len(reports)} ({reports[0].round} to {reports[-1].round})"))
-        about.append(
-            ("updates", f"{sum(one.skipped is None for one in reports)}, policy version {reports[-1].policy_version}")
-        )
-        about.append(("tokens written", f"{sum(one.num_tokens for one in reports):,}"))
-    if batches:
-        about.append(("batches", f"{len(batches)} ({batches[0].batch} to {batches[-1].batch})"))
-        written, valid = sum(one.num_written for one in batches), sum(one.num_valid for one in batches)
-        about.append(("problems", f"{written} written, {valid} published"))
-        tests = writer_total(one.writer for one in batches)
-        about.append(("test cases", writer_text(tests) if tests is not None else ""))
-    if cases:
-        about.append(("batches", f"{len(cases)} ({cases[0].batch} to {cases[-1].batch})"))
-        about.append(("updates", f"{sum(one.skipped is None for one in cases)}"))
-        about.append(("answers of test cases", f"{sum(one.num_answers for one in cases):,}"))
     if done:
+        first, last = (getattr(one, noun) for one in (done[0], done[-1]))
+        about.append(("rounds" if role == SOLVER else "batches", f"{len(done)} ({first} to {last})"))
+        if role == PROPOSER:
+            written, valid = sum(one.num_written for one in done), sum(one.num_valid for one in done)
+            about.append(("problems", f"{written} written, {valid} published"))
+            tests = writer_total(one.writer for one in done)
+            about.append(("test cases", writer_text(tests) if tests is not None else ""))
+        else:
+            version = f", policy version {done[-1].policy_version}" if role == SOLVER else ""
+            about.append(("updates", f"{sum(one.skipped is None for one in done)}{version}"))
+        if role == SOLVER:
+            about.append(("tokens written", f"{sum(one.num_tokens for one in done):,}"))
+        if role == VERIFIER:
+            about.append(("answers of test cases", f"{sum(one.num_answers for one in done):,}"))
         about.append(("time at work", span(sum(sum(one.seconds.values()) for one in done))))
         stamped = sorted((one for one in done if one.finished_at_s > 0), key=lambda one: one.finished_at_s)
         if stamped:

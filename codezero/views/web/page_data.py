@@ -15,8 +15,7 @@ from codezero.ledger.leaderboard import Leaderboard
 from codezero.observe.batches import writer_text
 from codezero.observe.probes import Learning
 from codezero.observe.roles import VERIFIER
-from codezero.proposals import BatchReport, level_name
-from codezero.reports import CasesReport, RoundReport
+from codezero.proposals import level_name
 from codezero.views import words
 from codezero.views.charts.figure import sparkline
 from codezero.views.charts.runs import charts_of
@@ -71,28 +70,24 @@ def overview(node: Run | None) -> dict[str, object]:
         return {}
     status, pid, learning = node.status(), node.pid(), node.learning()
     current = status if status is not None and status.pid == pid else None  # not an earlier process's
-    done: Sequence[RoundReport | BatchReport | CasesReport]
-    more: dict[str, object] = {}
+    done, more = node.finished(), dict[str, object]()
     if node.solves:
-        done = reports = node.reports()
-        obstacles = words.obstacles(reports, current)
+        obstacles = words.obstacles(done, current)
         k = (status.group_size if status is not None else 0) or "k"
         sparks = [
-            _spark("reward", [report.reward_mean for report in reports]),
-            _spark(f"pass@{k}", [report.pass_at_k for report in reports]),
+            _spark("reward", [report.reward_mean for report in done]),
+            _spark(f"pass@{k}", [report.pass_at_k for report in done]),
         ]
     elif node.role == VERIFIER:
-        done = cases = node.cases()
-        obstacles = words.verifier_obstacles(cases)
+        obstacles = words.verifier_obstacles(done)
         sparks = [
-            _spark("reward", [one.reward_mean for one in cases]),
-            _spark("valid", [one.valid for one in cases], "share valid"),
+            _spark("reward", [batch.reward_mean for batch in done]),
+            _spark("valid", [batch.valid for batch in done], "share valid"),
         ]
     else:
-        done = batches = node.batches()
-        obstacles = words.proposer_obstacles(batches)
-        sparks = [_spark("level", [float(batch.level) for batch in batches])]
-        more = {"level": level_name(batches[-1].level) if batches else "", "writer_text": writer_text}
+        obstacles = words.proposer_obstacles(done)
+        sparks = [_spark("level", [float(batch.level) for batch in done])]
+        more = {"level": level_name(done[-1].level) if done else "", "writer_text": writer_text}
     return {
         "status": status,
         "current": current,
@@ -120,13 +115,12 @@ class Charts:
         found, status = node.learning(), node.status()
         passes = found.passes if found is not None else ()
         size = status.group_size if status is not None else 0
-        reports, batches, cases = node.reports(), node.batches(), node.cases()
-        done = [*reports, *batches, *cases]
+        done = node.finished()
         version = node.folder, len(done), done[-1:], size, passes
         with self._lock:
             before, drawn = self._drawn.get(node.key, (None, []))
             if before != version:
-                drawn = [Markup(one) for one in charts_of(node.role, reports, batches, cases, passes, size)]
+                drawn = [Markup(one) for one in charts_of(node.role, done, passes, size)]
                 self._drawn[node.key] = version, drawn
         return {"charts": drawn, "num_done": len(done)}
 
@@ -134,8 +128,7 @@ class Charts:
 def rounds(node: Run | None, page: int) -> dict[str, object]:
     if node is None:
         return {}
-    done = [*node.reports(), *node.batches(), *node.cases()]
-    return {"done": paged(done[::-1], page), "readable": node.rounds_with_groups(), "level_name": level_name}
+    return {"done": paged(node.finished()[::-1], page), "readable": node.rounds_with_groups(), "level_name": level_name}
 
 
 def one_round(node: Run | None, number: int, page: int) -> dict[str, object] | None:
