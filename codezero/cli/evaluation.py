@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codezero.cli.options import INTERRUPTED, Commands, add_command, heavy_imports, number, path
+from codezero.cli.options import INTERRUPTED, Commands, add_command, count, heavy_imports, number, path, positive
 from codezero.errors import ConfigError, StateError, told_as
 from codezero.runtime.console import printable
 from codezero.runtime.logs import quiet_libraries
@@ -62,7 +62,7 @@ def add_commands(commands: Commands) -> None:
         "--path", type=path, metavar="FILE", help="a .jsonl or .parquet file of problems (default: the hub)"
     )
     command.add_argument("--split", help="the split of the dataset (default: its test split)")
-    command.add_argument("--limit", type=_count, default=0, metavar="N", help="the first N problems only")
+    command.add_argument("--limit", type=count, default=0, metavar="N", help="the first N problems only")
     command.add_argument(
         "--out", type=path, metavar="DIR", help="where results are kept (default: eval/ and the dataset's name)"
     )
@@ -76,21 +76,19 @@ def add_commands(commands: Commands) -> None:
     model.add_argument("--cache-dir", default="~/.cache/codezero", help="where prepared models are kept")
     model.add_argument("--device", choices=("auto", "cpu", "cuda", "mps"), default="auto")
     model.add_argument("--dtype", choices=("auto", "float32", "bfloat16"), default="auto")
-    model.add_argument("--threads", type=_count, default=0, help="CPU threads; 0 takes one per physical core")
-    count = model.add_mutually_exclusive_group()
-    count.add_argument("--samples", type=_positive, default=1, metavar="N", help="solutions a problem (default 1)")
-    count.add_argument("--best-of", type=_positive, default=0, metavar="N", help=_BEST_OF)
+    model.add_argument("--threads", type=count, default=0, help="CPU threads; 0 takes one per physical core")
+    many = model.add_mutually_exclusive_group()
+    many.add_argument("--samples", type=positive, default=1, metavar="N", help="solutions a problem (default 1)")
+    many.add_argument("--best-of", type=positive, default=0, metavar="N", help=_BEST_OF)
     model.add_argument("--verify", action="store_true", help="with --best-of: also by tests that the model writes")
     model.add_argument("--writer", type=path, metavar="STATE_DIR", help=_WRITER)
     model.add_argument("--temperature", type=_temperature, default=0.0, metavar="T", help="0 is greedy (default)")
-    model.add_argument("--max-new-tokens", type=_positive, default=512, metavar="N", help="default 512")
-    model.add_argument("--batch", type=_count, default=0, metavar="N", help=_BATCH)
-    model.add_argument("--seed", type=_count, default=0, help="the seed of the sampling (default 0)")
+    model.add_argument("--max-new-tokens", type=positive, default=512, metavar="N", help="default 512")
+    model.add_argument("--batch", type=count, default=0, metavar="N", help=_BATCH)
+    model.add_argument("--seed", type=count, default=0, help="the seed of the sampling (default 0)")
     command.set_defaults(default_of=command.get_default)
 
 
-_count = number(int, lambda value: value >= 0, "a whole number from 0 on")
-_positive = number(int, lambda value: value >= 1, "a whole number from 1 on")
 _seconds = number(float, lambda value: 0 < value <= 300, "a number of seconds up to 300")
 _temperature = number(float, lambda value: 0 <= value < 100, "a temperature from 0 on")
 _ks = number(

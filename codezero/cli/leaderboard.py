@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codezero.cli.options import Commands, add_command, add_folders, duration, path, runs_in
+from codezero.cli.options import Commands, add_command, add_folders, count, duration, path, runs_in
 from codezero.errors import ConfigError, StateError
 from codezero.runtime.amounts import counted, span
 from codezero.runtime.console import Console, json_line
@@ -32,21 +32,21 @@ def add_commands(commands: Commands) -> None:
     text = "how long to read what is new on a chain (default 20s); the next call continues"
     board.add_argument("--within", type=duration, default=20.0, metavar="T", help=text)
     board.add_argument("--offline", action="store_true", help="only what was read before")
-    board.add_argument("--top", type=int, default=50, metavar="N", help="how many peers (default 50)")
+    board.add_argument("--top", type=count, default=50, metavar="N", help="how many peers (default 50)")
     board.add_argument("--json", action="store_true", help="for programs: the record `Leaderboard`, on one line")
 
 
 def _leaderboard(options: argparse.Namespace) -> int:
     from codezero.ledger.board import read_shared, read_swarm_board
 
-    most = max(options.top, 0)
     if options.ledger is not None:
         if options.folders or options.rpc_url or options.offline:
             raise ConfigError(f"--ledger {options.ledger} is read alone: leave out FOLDER, --rpc-url and --offline")
-        board = read_shared(options.ledger, most=most)
+        board = read_shared(options.ledger, most=options.top)
     else:
         limit_s = 0.0 if options.offline else options.within
-        board = read_swarm_board(_folders(options.folders), rpc_url=options.rpc_url, limit_s=limit_s, most=most)
+        folders = _folders(options.folders)
+        board = read_swarm_board(folders, rpc_url=options.rpc_url, limit_s=limit_s, most=options.top)
     if options.json:
         print(json_line(asdict(board)))
     else:

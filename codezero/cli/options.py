@@ -22,7 +22,6 @@ FOLDERS = ("state", "swarms/home", "gpus")
 INTERRUPTED = 130
 """The exit code of a measurement that SIGINT has stopped: 128 plus the signal's number, by the shells' convention."""
 
-MAX_PORT = 65535
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -98,13 +97,6 @@ def path(text: str) -> Path:
         raise argparse.ArgumentTypeError(f"{text}: {error}") from error
 
 
-def port(text: str) -> int:
-    """Returns a port's number. Raises ArgumentTypeError: it is none."""
-    if not text.isdecimal() or int(text) > MAX_PORT:
-        raise argparse.ArgumentTypeError(f"{text} is no port: use 0 to {MAX_PORT}")
-    return int(text)
-
-
 def number(convert: Callable[[str], Any], check: Callable[[Any], bool], wanted: str) -> Callable[[str], Any]:
     """Returns the type of an option: what `convert` makes of its text, where `check` holds. `wanted` describes
     such texts."""
@@ -119,6 +111,12 @@ def number(convert: Callable[[str], Any], check: Callable[[Any], bool], wanted: 
         return value
 
     return parse
+
+
+count = number(int, lambda value: value >= 0, "a whole number from 0 on")
+positive = number(int, lambda value: value >= 1, "a whole number from 1 on")
+port = number(int, lambda value: 0 <= value <= 65535, "a port: use 0 to 65535")
+fixed_port = number(int, lambda value: 1 <= value <= 65535, "a port: use 1 to 65535")
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codezero.cli.options import MAX_PORT, Commands, add_command, number
+from codezero.cli.options import Commands, add_command, fixed_port, number
 from codezero.cli.swarm import add_gpus_option, add_up_options, up_options
 from codezero.config.checkout import START
 from codezero.config.names import check_names
@@ -43,8 +43,7 @@ def add_commands(commands: Commands) -> None:
     account = start.add_argument_group("account, where the swarm has a chain")
     account.add_argument("--sign-in", choices=("app", "wallet"), help="in the browser (default), or a local wallet")
     account.add_argument("--org-id", default="", metavar="ID", help="which of several users who have signed in")
-    fixed = number(int, lambda value: 0 < value <= MAX_PORT, f"a port: use 1 to {MAX_PORT}")
-    account.add_argument("--port-sign-in", type=fixed, metavar="P", help="the sign-in app's port (default 3000)")
+    account.add_argument("--port-sign-in", type=fixed_port, metavar="P", help="the sign-in app's port (default 3000)")
     text = "how long to wait for somebody to sign in (default 15)"
     minutes = number(float, lambda value: 0 < value <= 1440, "a number of minutes up to 1440")
     account.add_argument("--sign-in-minutes", type=minutes, default=15.0, metavar="M", help=text)

@@ -7,8 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codezero.cli.options import Commands, add_command, add_group, add_stop_with_parent, path, port
-from codezero.errors import ConfigError
+from codezero.cli.options import (
+    Commands,
+    add_command,
+    add_group,
+    add_stop_with_parent,
+    count,
+    fixed_port,
+    path,
+    positive,
+)
 from codezero.runtime.console import Console
 from codezero.runtime.logs import quiet_libraries
 
@@ -73,21 +81,21 @@ def add_up_options(
     """Adds the options of `swarm up` with the given defaults."""
     parser.add_argument(
         "--nodes",
-        type=int,
+        type=positive,
         metavar="K",
         help="how many nodes (default 2, or one for each GPU; fewer where memory is short)",
     )
     parser.add_argument(
-        "--proposers", type=int, default=1, metavar="P", help="how many write problems for them (default 1)"
+        "--proposers", type=count, default=1, metavar="P", help="how many write problems for them (default 1)"
     )
     text = "also train a test writer, which writes the tests of their problems"
     parser.add_argument("--with-verifier", action="store_true", help=text)
     parser.add_argument(
-        "--rounds", type=int, default=rounds, metavar="N", help="stop when every node has finished N rounds"
+        "--rounds", type=count, default=rounds, metavar="N", help="stop when every node has finished N rounds"
     )
     parser.add_argument("--folder", type=path, default=folder, help=f"where all is kept (default {_FOLDER})")
     parser.add_argument(
-        "--port", type=port, metavar="P", help="the bootnode's port (default: the one it had, or a free one)"
+        "--port", type=fixed_port, metavar="P", help="the bootnode's port (default: the one it had, or a free one)"
     )
     parser.add_argument(
         "--announce",
@@ -105,11 +113,9 @@ def add_gpus_option(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -
 
 
 def up_options(options: argparse.Namespace, folder: Path, settings: Sequence[str] = ()) -> UpOptions:
-    """Returns what `add_up_options` and `add_gpus_option` have read. Raises ConfigError: --nodes is below 1."""
+    """Returns what `add_up_options` and `add_gpus_option` have read."""
     from codezero.launch.swarm_settings import UpOptions
 
-    if options.nodes is not None and options.nodes < 1:
-        raise ConfigError(f"--nodes {options.nodes} is not possible: use 1 or more")
     return UpOptions(
         nodes=options.nodes or 0,
         gpus=options.gpus,

@@ -84,12 +84,6 @@ def shared_settings(options: UpOptions, before: SwarmFile | None) -> list[str]:
 
 def _checked_config(options: UpOptions, settings: Sequence[str]) -> NodeConfig:
     """Returns the configuration of every node. Raises ConfigError: an option or setting is impossible."""
-    if options.proposers < 0:
-        raise ConfigError(f"--proposers {options.proposers} is not possible: use 0 for built-in problems only")
-    if options.rounds < 0:
-        raise ConfigError(f"--rounds {options.rounds} is not possible: use 0 to run until stopped")
-    if options.port is not None and not 0 < options.port < 65536:
-        raise ConfigError(f"--port {options.port} is not possible: use 1 to 65535")
     for text in options.announce:
         hosting.parse("--announce", text)
     config = load_config(settings)

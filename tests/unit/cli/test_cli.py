@@ -170,9 +170,20 @@ def test_settings_of_a_swarm_may_stand_before_and_after_options(monkeypatch, tmp
 
 
 @pytest.mark.parametrize("command", [["swarm", "up"], ["start", "--yes"]])
-def test_a_swarm_has_at_least_one_node(capsys, tmp_path, command):
-    assert main([*command, "--nodes", "0", "--folder", str(tmp_path)]) == 1
-    assert "error: --nodes 0 is not possible: use 1 or more" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("option", "why"),
+    [
+        ("--nodes=0", "'0' is not a whole number from 1 on"),
+        ("--proposers=-1", "'-1' is not a whole number from 0 on"),
+        ("--rounds=-1", "'-1' is not a whole number from 0 on"),
+        ("--port=0", "'0' is not a port: use 1 to 65535"),
+    ],
+)
+def test_options_of_a_swarm_that_are_not_possible(capsys, tmp_path, command, option, why):
+    with pytest.raises(SystemExit) as end:
+        main([*command, option, "--folder", str(tmp_path)])
+    assert end.value.code == 2
+    assert f"error: argument {option.partition('=')[0]}: {why}\n" in capsys.readouterr().err
 
 
 def test_an_unknown_model_is_refused_with_what_to_do(capsys, tmp_path):
@@ -344,7 +355,7 @@ def test_what_is_no_port_is_refused_where_it_is_given(capsys, text):
     with pytest.raises(SystemExit) as end:
         main(["dashboard", f"--port={text}"])
     assert end.value.code == 2
-    assert f"argument --port: {text} is no port: use 0 to 65535" in capsys.readouterr().err
+    assert f"argument --port: {text!r} is not a port: use 0 to 65535" in capsys.readouterr().err
 
 
 def test_a_swarm_of_ones_own_and_training_alone_exclude_each_other(capsys):

@@ -427,7 +427,6 @@ def test_the_bootnode_listens_where_the_file_says(tmp_path):
     ("options", "message"),
     [
         ({"gpus": "0", "settings": ["model.device=cpu"]}, "model.device=cpu and --gpus exclude each other"),
-        ({"proposers": -1}, "--proposers -1 is not possible: use 0 for built-in problems only"),
         ({"settings": ["proposer.batches=1"]}, "proposers write for as long as there are nodes"),
         ({"settings": ["verifier.batches=1"]}, "a test writer learns for as long as there are nodes"),
         ({"with_verifier": True, "proposers": 0}, "--with-verifier is not possible with --proposers 0: it writes"),
@@ -444,8 +443,6 @@ def test_the_bootnode_listens_where_the_file_says(tmp_path):
             {"with_verifier": True, "settings": ["proposer.reference=none"]},
             "tests are tried on a solution: set proposer.reference=dry_run",
         ),
-        ({"rounds": -1}, "--rounds -1 is not possible"),
-        ({"port": 70000}, "--port 70000 is not possible"),
         ({"announce": ["example.org"]}, "--announce=example.org is not an address"),
         ({"settings": ["state_dir=x"]}, "state_dir=x is not possible here: every node has its own in --folder"),
         ({"settings": ["rounds=3"]}, "rounds=3 is not possible here: use --rounds"),
