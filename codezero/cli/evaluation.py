@@ -153,7 +153,7 @@ def _score(options: argparse.Namespace, stack: ExitStack) -> dict[str, Any]:
 def _measure(options: argparse.Namespace, stack: ExitStack) -> dict[str, Any]:
     options.samples = options.best_of or options.samples
     _check(options)
-    from codezero.harness import report, sources
+    from codezero.harness import bench, report, sources
     from codezero.workers import Workers
 
     quiet_libraries()
@@ -179,6 +179,7 @@ def _measure(options: argparse.Namespace, stack: ExitStack) -> dict[str, Any]:
     }
     isolation = _say_isolation()
     with _results(options, settings, options.samples) as results, _progress(len(problems), "problem") as bar:
+        bench.require_unchanged(problems, options.dataset, results)
         if len(results.groups) < len(problems):
             _solve(options, problems, results, name, trained, writer, workers, bar)
         wanted = {f"{options.dataset}/{problem.name}" for problem in problems}

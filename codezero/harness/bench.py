@@ -11,7 +11,7 @@ from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codezero.errors import TaskError
+from codezero.errors import StateError, TaskError
 from codezero.harness.problems import BenchProblem, with_prelude
 from codezero.harness.report import NO_CODE
 from codezero.prompts import solver as prompt
@@ -41,6 +41,18 @@ Written = Callable[[int, float], None]
 """Called with the number of tokens sampled for a batch and the wall seconds that this took."""
 Rank = Callable[[Sequence[tuple[BenchProblem, Sequence[Rollout]]], int], "Sequence[Sequence[Ranked]]"]
 """Ranks the solutions to each problem of a batch, given the number of its first one."""
+
+
+def require_unchanged(problems: Sequence[BenchProblem], dataset: str, results: Results) -> None:
+    """Raises StateError: a problem is not the one that solutions in `results` are of, as after its file was edited."""
+    now = {_group(dataset, problem): (problem.task.question, problem.task.tests) for problem in problems}
+    for row in results.rows:
+        then = row["question"], row["tests"]
+        if now.get(row["group"], then) != then:
+            raise StateError(
+                f"{row['group']} has another question or other tests than the results so far: give another --out, or "
+                "the same problems to continue"
+            )
 
 
 def solve_and_run(

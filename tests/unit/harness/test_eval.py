@@ -184,6 +184,18 @@ def test_more_problems_go_on_and_other_settings_are_refused(problems, written, t
     assert "holds results with seed=0, not 1: give another --out" in error
 
 
+@pytest.mark.parametrize("edit", [{"text": "Add a and b."}, {"test_list": ["assert add11(1, 2) == 4"]}])
+def test_added_problems_go_on_and_edited_ones_are_refused(problems, written, tmp_path, capsys, edit):
+    options = ["--dataset", "mbpp", "--path", problems, "--out", tmp_path / "out"]
+    stored(problems, *MBPP[:2])
+    assert evaluate(*options) == 0
+    stored(problems, *MBPP)
+    assert evaluate(*options) == 0
+    assert len(rows_in(tmp_path / "out")) == 4
+    stored(problems, {**MBPP[0], **edit}, *MBPP[1:])
+    assert "mbpp/11 has another question or other tests than the results so far" in error_of(capsys, *options)
+
+
 def test_a_tiny_model_writes_solutions_that_are_executed(model, problems, tmp_path, capsys):
     options = ["--dataset", "mbpp", "--path", problems, "--model", model, "--device", "cpu", "--threads", 1]
     options += ["--max-new-tokens", 8, "--out", tmp_path / "out", "--limit", 2]
