@@ -50,7 +50,10 @@ class AheadSolver:
         self._tasks, self._solver, self._policy, self._engine = tasks, solver, policy, engine
         self._rounds, self._policy_lock = max_staleness + 1, policy_lock
         self._begun: deque[_Begun] = deque()
+        self._newest = ""
+        """The name of the weights that `draw` has found last."""
         self._versions: dict[str, int] = {}
+        """The policy version of the weights by their names."""
 
     def draw(self, num_tasks: int) -> tuple[Task, ...]:
         """Returns the tasks whose rollouts are to be finished next. Begins those of as many rounds as may be under

@@ -62,9 +62,8 @@ class CheckpointStore:
         """Removes remains of a killed save, and puts back the best checkpoint that it was to replace. Raises
         CheckpointError: the folder cannot be made or written."""
         self._folder = folder
-        self._linkable: tuple[int, Path, dict[str, int]] | None = (
-            None  # policy version, its undamaged learner file, the file's entry in the manifest
-        )
+        self._linkable: tuple[int, Path, dict[str, int]] | None = None
+        """The policy version saved or loaded last, its learner file, and that file's entry in the manifest."""
         self._damaged: set[str] = set()
         """The names of checkpoints that `load_latest` skipped."""
         with told_as(CheckpointError, f"cannot use {folder} for checkpoints", "give another state_dir"):
