@@ -111,16 +111,16 @@ def gpus_if_several(config: NodeConfig, environment: Mapping[str, str]) -> list[
 def model_for(
     config: NodeConfig, settings: Sequence[str], folders: Iterable[Path], environment: Mapping[str, str]
 ) -> tuple[str, str] | None:
-    """Returns the setting of the larger model, and why it is taken, where nothing names one and each GPU has memory for
-    it. A state in `folders` keeps the model that it was begun with."""
+    """Returns the setting of the larger model, and why it is taken, where nothing names one and each GPU that nodes
+    use has memory for it. A state in `folders` keeps the model that it was begun with, also on a CPU."""
     is_named = any(setting.startswith(("model=", "model.name=")) for setting in settings)
-    if is_named or config.model.device is Device.cpu or config.model.name != ModelConfig().name:
+    if is_named or config.model.name != ModelConfig().name:
         return None
     name = next((found["model.name"] for found in map(state.bound_settings, folders) if "model.name" in found), None)
     why = "with which the state was begun"
     if name is None:
         try:
-            least_mib = min(gpu.memory_mib for gpu in find(environment))
+            least_mib = min(gpu.memory_mib for gpu in chosen("all", config, environment))
         except ConfigError:
             return None
         name = LARGE_MODEL if least_mib >= LARGE_MODEL_MIB else config.model.name

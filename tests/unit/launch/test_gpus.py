@@ -158,6 +158,7 @@ def test_what_would_be_the_same_for_all_nodes_is_refused(tmp_path, monkeypatch, 
         ((81559,), ["model.device=cpu"], None, None),
         ((81559,), [], "Qwen2.5-Coder-0.5B-Instruct", None),
         ((24564,), [], "other", "other"),
+        ((81559,), ["model.device=cpu"], "other", "other"),
         (("[N/A]",), [], None, None),
     ],
 )
@@ -170,6 +171,13 @@ def test_large_gpus_get_the_larger_model_unless_one_is_named_or_begun_with(
     found = model_for(load_config(settings), settings, [tmp_path], environment)
     why = "with which the state was begun" if begun_with else "as GPUs of 40 GiB allow; MODEL_NAME chooses another"
     assert found == ((f"model.name='{wanted}'", why) if wanted else None)
+
+
+@pytest.mark.parametrize(("visible", "wanted"), [("", None), ("1", None), ("0", f"model.name='{LARGE_MODEL}'")])
+def test_the_memory_of_gpus_that_are_hidden_does_not_count(tmp_path, visible, wanted):
+    environment = {**smi(tmp_path, "printf '0, 81559\n1, 24564\n'"), "CUDA_VISIBLE_DEVICES": visible}
+    found = model_for(load_config([]), [], [tmp_path], environment)
+    assert (found and found[0]) == wanted
 
 
 def test_without_a_gpu_no_model_is_chosen(tmp_path):
