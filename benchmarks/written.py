@@ -39,7 +39,7 @@ from benchmarks.settled import Known
 from benchmarks.splits import Split, add_mbpp, check, references
 from benchmarks.tables import in_points, markdown, share
 from codezero.evaluate.intervals import bootstrap
-from codezero.evaluate.solved import WAYS, chosen
+from codezero.harness.solved import WAYS, chosen
 from codezero.observe.probes import percent
 from codezero.prompts import solver, verifier
 from codezero.types import CaseOutcome

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from codezero.evaluate.metrics import CONFIDENCE
-from codezero.evaluate.solved import WAYS, metrics
+from codezero.harness.solved import WAYS, metrics
 
 
 def summary(rows: Sequence[Mapping[str, Any]], ks: Sequence[int], **about: Any) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from codezero.errors import StateError
-from codezero.evaluate.solved import metrics
 from codezero.harness.report import summary, table
+from codezero.harness.solved import metrics
 from codezero.runtime import results as stored
 from tests.fakes import files_of_at_most
 
