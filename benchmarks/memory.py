@@ -54,13 +54,7 @@ from codezero.train.checkpoint import CheckpointStore
 from codezero.train.learner import GrpoLearner
 from codezero.train.memory import QWEN_0_5B, MemoryEstimate, estimate, micro_batch_sequences
 from codezero.train.saver import BackgroundSaver, FinishedRound
-from codezero.types import (
-    Reward,
-    SampledTokens,
-    ScoredGroup,
-    Task,
-    TaskOrigin,
-)
+from codezero.types import Reward, SampledTokens, ScoredGroup
 
 STEPS = 4
 NEAR = Target(figure="|plan / measured peak - 1|", at_most=0.1)
@@ -231,9 +225,8 @@ class Node:
             SampledTokens(prompt_ids=prompt, completion_ids=tuple(self._ids(n, i)), logprobs=(-1.0,) * n)
             for i, n in enumerate(lengths)
         ]
-        task = Task(origin=TaskOrigin.BUILTIN, question="", tests="")
         rewards = [Reward(total=float(i), parts={}) for i in range(len(lengths))]
-        return ScoredGroup.of_tokens(task, sampled, rewards, model_id=MODEL, policy_version=1)
+        return ScoredGroup.of_tokens(sampled, rewards, policy_version=1)
 
     def close(self) -> None:
         self._saver.close()

@@ -39,13 +39,7 @@ from benchmarks.tables import markdown
 from codezero.config import LossType, RewardScale
 from codezero.llm.load import LoadedModel
 from codezero.observe.probes import percent
-from codezero.types import (
-    Reward,
-    SampledTokens,
-    ScoredGroup,
-    Task,
-    TaskOrigin,
-)
+from codezero.types import Reward, SampledTokens, ScoredGroup
 from codezero.verifier.reward import CaseResults, JudgedAnswer, judge
 
 BENCHMARK = "pair"
@@ -85,7 +79,7 @@ class Player:
         return [(group, [arithmetic.text_of(self.model, one) for one in group]) for group in groups]
 
     def learn(self, groups: Sequence[Attempts]) -> None:
-        self._learner.step([_scored(one) for one in groups])
+        self._learner.step([ScoredGroup.of_tokens(one.tokens, one.rewards, policy_version=0) for one in groups])
 
 
 def attempts(solver: Player, problems: Sequence[Problem], prompts: Sequence[str]) -> list[Attempts]:
@@ -229,11 +223,6 @@ def play(arm: str, rounds: int, folder: Path, seed: str) -> Counts:
             counts.append([number, solver.num_tokens, *(round(one, 4) for one in found)])
         play_round(solver, None if arm == "alone" else writer, rng, learns=arm == "pair")
     return counts
-
-
-def _scored(one: Attempts) -> ScoredGroup:
-    task = Task(origin=TaskOrigin.BUILTIN, question=one.problem.question, tests=str(one.problem.solution))
-    return ScoredGroup.of_tokens(task, one.tokens, one.rewards, model_id=BENCHMARK, policy_version=0)
 
 
 def table(results: Mapping[str, Result]) -> str:

@@ -150,8 +150,7 @@ class Own:
         # The learner ignores log-probs that its present policy sampled.
         tokens = [SampledTokens(prompt_ids=prompt_ids, completion_ids=one, logprobs=(0.0,) * len(one)) for one in ids]
         rewards = [Reward(total=reward, parts={}) for reward in work.rewards]
-        version = self.learner.policy_version
-        return ScoredGroup.of_tokens(task, tokens, rewards, model_id=self.policy.name, policy_version=version)
+        return ScoredGroup.of_tokens(tokens, rewards, policy_version=self.learner.policy_version)
 
 
 class Reference:

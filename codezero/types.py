@@ -264,21 +264,15 @@ class ScoredGroup:
 
     @classmethod
     def of_tokens(
-        cls,
-        task: Task,
-        tokens: Iterable[SampledTokens | None],
-        rewards: Sequence[Reward | None],
-        *,
-        model_id: str,
-        policy_version: int,
+        cls, tokens: Iterable[SampledTokens | None], rewards: Sequence[Reward | None], *, policy_version: int
     ) -> ScoredGroup:
-        """Returns a group of this node's own, for which nothing but tokens and rewards matters: None masks an
-        attempt."""
+        """Returns a group of this node's own with what a learner reads of it, but no texts or task. A reward of None
+        masks an attempt."""
         group = RolloutGroup(
             peer_id="self",
-            model_id=model_id,
+            model_id="",
             policy_version=policy_version,
-            task=task,
+            task=Task(origin=TaskOrigin.BUILTIN, question="", tests=""),
             rollouts=tuple(Rollout(text="", finish=FinishReason.STOP, tokens=one) for one in tokens),
         )
         verdicts = tuple(Verdict(outcome=Outcome.JUDGED if reward else Outcome.UNSURE) for reward in rewards)

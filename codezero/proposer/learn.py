@@ -17,7 +17,7 @@ from typing import Any
 from codezero.ports import Learner
 from codezero.proposer.feedback import JudgedProposal
 from codezero.reports import UpdateReport
-from codezero.types import Reward, SampledTokens, ScoredGroup, Task, TaskOrigin
+from codezero.types import Reward, SampledTokens, ScoredGroup
 
 MAX_DRAFTS = 256
 """The number of drafts kept, about 50 KB each; the oldest are dropped, which solvers no longer find."""
@@ -62,10 +62,9 @@ def learnability(success: float) -> float:
 class ProposalLearner:
     """Rewards drafts by learnability and trains their writer on them, once each."""
 
-    def __init__(self, learner: Learner, *, model_id: str) -> None:
+    def __init__(self, learner: Learner) -> None:
         """`learner` trains the model that writes; its owner saves its state."""
         self._learner = learner
-        self._model_id = model_id
         self._kept: list[_Kept] = []
 
     def keep(self, level: int, tokens: SampledTokens, proposal_id: str | None) -> None:
@@ -93,9 +92,8 @@ class ProposalLearner:
                 rewarded.setdefault(draft.level, []).append((draft, draft.reward))
         taught = {level for level, members in rewarded.items() if len({reward for _, reward in members}) > 1}
         self._kept = [draft for draft in self._kept if draft.reward is None or draft.level not in taught]
-        groups = [self._group(level, rewarded[level]) for level in sorted(taught)]
         rewards = [reward for level in taught for _, reward in rewarded[level]]
-        update = self._learner.step(groups)
+        update = self._learner.step([_group(rewarded[level]) for level in sorted(taught)])
         return Lesson(update=update, reward_mean=fmean(rewards) if rewards else None)
 
     def state_dict(self) -> dict[str, Any]:
@@ -106,16 +104,15 @@ class ProposalLearner:
         """Restores the drafts."""
         self._kept = [_loaded(row) for row in state["drafts"]]
 
-    def _group(self, level: int, members: Sequence[tuple[_Kept, float]]) -> ScoredGroup:
-        return ScoredGroup.of_tokens(
-            Task(origin=TaskOrigin.PROPOSER, question=f"write a problem of level {level}", tests=""),
-            [draft.tokens for draft, _ in members],
-            [Reward(total=reward, parts={"learnability": reward}) for _, reward in members],
-            model_id=self._model_id,
-            # The oldest version: if any draft is of an earlier policy, all ratios are against the sampled log-probs,
-            # which is right for the new drafts as well.
-            policy_version=min(draft.policy_version for draft, _ in members),
-        )
+
+def _group(members: Sequence[tuple[_Kept, float]]) -> ScoredGroup:
+    return ScoredGroup.of_tokens(
+        [draft.tokens for draft, _ in members],
+        [Reward(total=reward, parts={"learnability": reward}) for _, reward in members],
+        # The oldest version: if any draft is of an earlier policy, all ratios are against the sampled log-probs, which
+        # is right for the new drafts as well.
+        policy_version=min(draft.policy_version for draft, _ in members),
+    )
 
 
 def _saved(draft: _Kept) -> dict[str, Any]:

@@ -98,7 +98,7 @@ class ProposerNode:
                 temperature=config.proposer.temperature,
                 progress=self._monitor.progress,
             )
-            self._learner = ProposalLearner(self._engine, model_id=model.name)
+            self._learner = ProposalLearner(self._engine)
         self._saved_training_state: tuple[Mapping[str, Any], Mapping[str, Any]] = {}, {}
         """The saved state of engine and learner of an earlier run, which a run that does not train saves again."""
         self._stages = ProposerStages(

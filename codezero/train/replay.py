@@ -19,7 +19,7 @@ from torch import Tensor
 
 from codezero.ports import Learner
 from codezero.reports import SkipReason, UpdateReport
-from codezero.types import Reward, SampledTokens, ScoredGroup, Task, TaskOrigin
+from codezero.types import Reward, SampledTokens, ScoredGroup
 
 MAX_STALENESS = 8
 """The number of policy versions after which a group is dropped, as in AstraFlow's recipes for code."""
@@ -107,7 +107,6 @@ def _packed(scored: ScoredGroup) -> _Kept:
 
 
 def _unpacked(kept: _Kept) -> ScoredGroup:
-    """Returns the group as a learner needs it: tokens and rewards are right, texts, task and verdicts are empty."""
     ids = iter(torch.split(kept.ids, [*chain.from_iterable(kept.lengths)]))
     logprobs = torch.split(kept.logprobs, [completion for _, completion in kept.lengths])
     tokens = [
@@ -116,10 +115,5 @@ def _unpacked(kept: _Kept) -> ScoredGroup:
         )
         for row in logprobs
     ]
-    return ScoredGroup.of_tokens(
-        Task(origin=TaskOrigin.BUILTIN, question="", tests=""),
-        tokens,
-        [Reward(total=total, parts={"total": total}) for total in kept.rewards],
-        model_id="",
-        policy_version=kept.policy_version,
-    )
+    rewards = [Reward(total=total, parts={"total": total}) for total in kept.rewards]
+    return ScoredGroup.of_tokens(tokens, rewards, policy_version=kept.policy_version)

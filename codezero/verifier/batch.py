@@ -71,15 +71,12 @@ def run_batch(number: int, stages: VerifierStages, size: int, seed: int) -> Case
         with clock.stage("again"):
             second = stages.solver.try_again(answered, f"{seed}/{number}")
     with clock.stage("learn"):
-        version, model_id = stages.learner.policy_version, stages.writer.model_id
         # The answers about one candidate are one group of GRPO.
         groups = [
             ScoredGroup.of_tokens(
-                one.exercise.problem.task,
                 [answer.tokens for answer in one.answers],
                 [None if found is None else found.reward for found in one.judged],
-                model_id=model_id,
-                policy_version=version,
+                policy_version=stages.learner.policy_version,
             )
             for one in answered
         ]

@@ -86,13 +86,11 @@ class LearningSolver:
 def _scored(one: JudgedAttempts, policy_version: int) -> ScoredGroup:
     """Returns the group with its rewards; attempts that cannot be told right or wrong are masked."""
     return ScoredGroup.of_tokens(
-        one.group.task,
         (rollout.tokens for rollout in one.group.rollouts),
         [
             None if right is None else Reward(total=float(right), parts={"correct": float(right)})
             for right in one.verdicts
         ],
-        model_id=one.group.model_id,
         policy_version=policy_version,
     )
 

@@ -90,7 +90,6 @@ class CaseWriter:
         self._model, self._num_generations, self._temperature = model, num_generations, temperature
         self._progress, self._sample = progress, sample
         self._generator = torch.Generator(device=model.model.device).manual_seed(seed)
-        self.model_id = model.name
 
     def write(self, subjects: Sequence[Subject]) -> list[list[CaseAnswer]]:
         """Returns the answers about each subject. Raises RolloutError: the accelerator's memory is too small."""

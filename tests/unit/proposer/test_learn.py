@@ -41,7 +41,7 @@ def judged(proposal_id, success, level=2, differed=True):
 
 def proposal_learner(learner=None):
     learner = learner or RecordingLearner()
-    return ProposalLearner(learner, model_id="tiny"), learner
+    return ProposalLearner(learner), learner
 
 
 def rewards(groups):
