@@ -58,10 +58,13 @@ class RunningNode(Protocol):
 
 
 def begin(config: NodeConfig, role: str, console: Console, stack: ExitStack) -> CommonParts:
-    """Locks the state folder, starts the log and joins the swarm. Raises CodezeroError: one of them is impossible."""
-    # The lock comes first: a start that is refused must not write into the log of the node that holds it.
+    """Locks state folder and log folder, starts the log and joins the swarm. Raises CodezeroError: one of them is
+    impossible."""
+    # The locks come first: a start that is refused must not write into the log of the node that holds one.
     folder = stack.enter_context(state.locked_state(folder_of(Path(config.state_dir).expanduser(), role)))
     log_dir = Path(config.tracking.log_dir).expanduser()
+    # Nodes of several roles may share it, as each has files of its own.
+    stack.enter_context(state.locked(log_dir, what="log folder", holder=role, setting="tracking.log_dir"))
     as_json = config.tracking.log_format is LogFormat.json
     logs.set_up(log_dir, config.tracking.level, console, log_name(role), as_json=as_json)
     system_info.write(log_dir)

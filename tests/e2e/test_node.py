@@ -146,7 +146,7 @@ def test_a_node_killed_while_it_learns_from_past_groups_ends_up_where_an_unkille
     assert saved_state(killed)["node"]["replay"]["groups"]
 
 
-def test_a_second_node_on_the_same_state_is_refused_and_ctrl_c_ends_the_first_one_within_15_seconds(
+def test_a_second_node_on_the_same_state_or_logs_is_refused_and_ctrl_c_ends_the_first_one_within_15_seconds(
     model, tmp_path, capsys
 ):
     began = time.monotonic()
@@ -154,10 +154,11 @@ def test_a_second_node_on_the_same_state_is_refused_and_ctrl_c_ends_the_first_on
     try:
         wait_for_round(process, 1)
         start_s = time.monotonic() - began
-        assert run_here(model, tmp_path, "rounds=1") == 1
-        refused = capsys.readouterr().err
-        assert f"in use by the node with process id {process.pid}" in refused
-        assert refused.count("\n") == 1
+        for settings, holder in ([], "node"), ([f"state_dir={tmp_path}/other"], "solver"):
+            assert run_here(model, tmp_path, "rounds=1", *settings) == 1
+            refused = capsys.readouterr().err
+            assert f"in use by the {holder} with process id {process.pid}" in refused
+            assert refused.count("\n") == 1
         assert "in use" not in (tmp_path / "logs" / "swarm.log").read_text()  # it is the first one's
     finally:
         process.send_signal(signal.SIGINT)
