@@ -40,10 +40,10 @@ from codezero.launch.shared_machine import (
 )
 from codezero.launch.supervisor import Supervisor
 from codezero.launch.swarm_settings import BOOTNODE, NODE, PROPOSER, VERIFIER, UpOptions, node_settings
+from codezero.observe.roles import folder_of
 from codezero.runtime import state
 from codezero.runtime.amounts import GIB, counted, gib
 from codezero.runtime.console import Console
-from codezero.views.runs import folder_of
 
 BOOTNODE_TIMEOUT_S = 120.0
 """Seconds for the bootnode to be ready; on a busy machine imports take most of them."""

@@ -41,15 +41,16 @@ class Services:
         self._make_player: Callable[[QueryPolicy], Player] | None = None
         self._examination: Examination | None = None
         self._player: Player | None = None
-        if config.judge.enabled or config.market.enabled:
-            from codezero.services.judge.client import JudgeService
+        if not (config.judge.enabled or config.market.enabled):
+            return
+        from codezero.services.judge.client import JudgeService
 
-            self._judge = JudgeService(config.judge.url, timeout_s=config.judge.timeout_s)
+        self._judge = judge = JudgeService(config.judge.url, timeout_s=config.judge.timeout_s)
         if config.judge.enabled:
             console.line(f"judge service: a question a round from {config.judge.url}")
         if config.market.enabled:
             submitter = cast("ChainLedger", ledger).submitter  # the settings have no market without a chain
-            self._make_player = self._open_market(self._judge, submitter, console)
+            self._make_player = self._open_market(judge, submitter, console)
 
     def start(self, policy: LoadedModel, policy_lock: threading.Lock, stack: ExitStack) -> None:
         """Runs the services until `stack` is closed. `policy_lock` is held while something is computed with it."""
