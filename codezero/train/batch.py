@@ -173,7 +173,7 @@ def batch_limits(config: TrainConfig, device_type: str) -> BatchLimits:
     recomputed."""
     sequences, tokens = config.micro_batch_size, 2**31
     if not sequences:
-        sequences, tokens = 2**31, AUTO_TOKENS[device_type]
+        sequences, tokens = 2**31, AUTO_TOKENS.get(device_type, AUTO_TOKENS["cuda"])
     across = device_type != "cpu"
     own = across or config.gradient_checkpointing
     return BatchLimits(max_sequences=sequences, max_tokens=tokens, across_prompts=across, own_prompts=own)
