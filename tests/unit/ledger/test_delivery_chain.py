@@ -18,6 +18,7 @@ from codezero.ledger.faults import (
     NoContract,
     NonceRace,
     OutboxError,
+    PeerTaken,
     RpcFault,
     WrongChain,
 )
@@ -25,6 +26,7 @@ from codezero.ledger.items import ItemState, Kind
 from codezero.ledger.reading import read_pending
 from codezero.ledger.rpc import Rpc
 from codezero.ledger.submissions import Submissions
+from codezero.ledger.submitter import require_owner
 from codezero.ledger.transactions import Journal
 from codezero.types import RoundId
 from tests.chain import new_key
@@ -96,13 +98,15 @@ def test_registered_to_us_already_is_fine(node, deployed):
     assert deployed.rpc().quantity(nonce(deployed, node), "nonce") == 1
 
 
-def test_a_peer_id_of_another_account_is_not_sent(node, deployed):
-    """That ends the node is for the submitter, which sees the owner at its next poll."""
-    deployed.writer().register_peer("peer", NO_NOTES)
+def test_a_peer_id_of_another_account_is_not_sent_and_ends_the_node_at_its_next_poll(node, deployed):
+    other, ours = deployed.writer(), node.account.address
+    other.register_peer("peer", NO_NOTES)
     node.outbox.ensure_registration()
     step(node)
     assert "PeerIdAlreadyRegistered" in notes(node)["registration"]
     assert "eth_sendRawTransaction" not in node.hostile.methods
+    with pytest.raises(PeerTaken, match=rf"registered to account {other.address}, not .*{ours}"):
+        require_owner("peer", node.reads.view("peer", ours).owner, ours)
 
 
 @pytest.mark.parametrize(("read", "name"), [("reward", "RewardAlreadySubmitted"), ("vote", "WinnerAlreadyVoted")])

@@ -9,7 +9,7 @@ from eth_account import Account
 from codezero.errors import LedgerError
 from codezero.ledger import delivery, modal
 from codezero.ledger.coordinator import CoordinatorWriter
-from codezero.ledger.faults import OutboxError, PeerTaken, ProxyFault, Reverted
+from codezero.ledger.faults import OutboxError, ProxyFault, Reverted
 from codezero.ledger.items import ItemState, Kind
 from codezero.ledger.reading import read_pending
 from codezero.ledger.submissions import Submissions
@@ -18,7 +18,7 @@ from codezero.types import RoundId
 from tests.chain import new_key
 from tests.sign_in import AFTER_MINING, ORG_ID, SAYS, SECRET, SIGNER, SignInApp
 from tests.unit.ledger.fake_chain import Killed
-from tests.unit.ledger.peer import NO_NOTES, credit, make_due, notes, on_chain, step, until_done
+from tests.unit.ledger.peer import credit, make_due, notes, on_chain, step, until_done
 
 JOURNAL = Journal(store=lambda _: pytest.fail("the app signs"))
 SIGNED_IN = SimpleNamespace(address="0x" + "7" * 40)
@@ -225,15 +225,6 @@ def test_a_node_that_was_killed_after_the_app_took_it_sends_nothing_twice(node, 
     until_done(node)
     assert on_chain(deployed) == (3, 1, ("peer", "other"))
     assert app.names() == ["register-peer", "submit-reward", "submit-winner"]
-
-
-def test_a_peer_id_of_another_account_is_fatal(node, deployed, app):
-    other = deployed.writer()
-    other.register_peer("peer", NO_NOTES)
-    node.outbox.ensure_registration()
-    with pytest.raises(PeerTaken, match=f"registered to account {other.address}, not to this node's {app.address}"):
-        step(node)
-    assert app.asked == []
 
 
 def test_the_only_user_s_newest_activated_key_says_which_account(tmp_path, app):
