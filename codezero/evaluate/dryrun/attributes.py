@@ -30,8 +30,9 @@ from codezero.evaluate.dryrun.named_tuples import NamedTuple
 from codezero.evaluate.dryrun.objects import OF_DATA, Instance
 from codezero.evaluate.dryrun.scope import is_dunder
 from codezero.evaluate.dryrun.text import text_of
+from codezero.evaluate.dryrun.type_objects import TypeValue
 from codezero.evaluate.dryrun.type_values import TYPES, type_of
-from codezero.evaluate.dryrun.values import FIELDS, Builtin, Function, TypeValue
+from codezero.evaluate.dryrun.values import FIELDS, Builtin, Function
 
 _MISSING = object()
 

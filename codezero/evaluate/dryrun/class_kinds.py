@@ -14,8 +14,9 @@ from codezero.evaluate.dryrun.objects import DEFINABLE, Instance
 from codezero.evaluate.dryrun.operators import equal
 from codezero.evaluate.dryrun.scope import is_dunder
 from codezero.evaluate.dryrun.text import repr_of
+from codezero.evaluate.dryrun.type_objects import GENERIC, TypeValue
 from codezero.evaluate.dryrun.type_values import TYPES
-from codezero.evaluate.dryrun.values import GENERIC, Builtin, Function, Hidden, TypeValue
+from codezero.evaluate.dryrun.values import Builtin, Function, Hidden
 
 
 def _member_text(member: Instance) -> str:

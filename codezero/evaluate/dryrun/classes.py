@@ -9,7 +9,8 @@ from typing import Any
 from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
 from codezero.evaluate.dryrun.objects import Instance
 from codezero.evaluate.dryrun.scope import mangled
-from codezero.evaluate.dryrun.values import Function, Type, TypeValue
+from codezero.evaluate.dryrun.type_objects import Type, TypeValue
+from codezero.evaluate.dryrun.values import Function
 
 MAX_BASES = 50
 

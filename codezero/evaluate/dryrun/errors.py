@@ -9,7 +9,8 @@ from typing import Any
 from codezero.evaluate.dryrun.budget import DepthError, Stop, meter
 from codezero.evaluate.dryrun.classes import Class
 from codezero.evaluate.dryrun.objects import Instance
-from codezero.evaluate.dryrun.values import Function, Opaque, TypeValue
+from codezero.evaluate.dryrun.type_objects import TypeValue
+from codezero.evaluate.dryrun.values import Function, Opaque
 
 PROGRAM_ERRORS = (Exception, SystemExit, KeyboardInterrupt)
 """Exceptions that a program can catch, unlike Stop and GeneratorExit."""

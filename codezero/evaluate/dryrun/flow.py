@@ -18,7 +18,8 @@ from codezero.evaluate.dryrun.measure import iterate
 from codezero.evaluate.dryrun.operators import COMPARE
 from codezero.evaluate.dryrun.targets import delete_name, target_store
 from codezero.evaluate.dryrun.text import repr_of
-from codezero.evaluate.dryrun.values import Frame, Opaque, TypeValue, charged
+from codezero.evaluate.dryrun.type_objects import TypeValue
+from codezero.evaluate.dryrun.values import Frame, Opaque, charged
 
 _PACKAGE = __name__.rpartition(".")[0]
 

@@ -9,8 +9,9 @@ from codezero.evaluate.dryrun.classes import Class
 from codezero.evaluate.dryrun.measure import ATOMS, SIZED, NamedTupleValue
 from codezero.evaluate.dryrun.named_tuples import NamedTuple
 from codezero.evaluate.dryrun.objects import Instance
+from codezero.evaluate.dryrun.type_objects import Annotation, TypeValue, Union
 from codezero.evaluate.dryrun.type_values import type_of
-from codezero.evaluate.dryrun.values import Annotation, Builtin, Opaque, TypeValue, Union, charged
+from codezero.evaluate.dryrun.values import Builtin, Opaque, charged
 
 _OF_HOST = ATOMS | SIZED | {range}
 """Types of values whose abstract base classes are those of their host type."""

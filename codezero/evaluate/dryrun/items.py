@@ -20,7 +20,8 @@ from codezero.evaluate.dryrun.measure import (
 )
 from codezero.evaluate.dryrun.modules import Module
 from codezero.evaluate.dryrun.objects import Instance, as_index
-from codezero.evaluate.dryrun.values import GENERIC, Annotation, Opaque, TypeValue
+from codezero.evaluate.dryrun.type_objects import GENERIC, Annotation, TypeValue
+from codezero.evaluate.dryrun.values import Opaque
 
 
 def get_item(container: Any, index: Any) -> Any:

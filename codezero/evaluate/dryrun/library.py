@@ -26,8 +26,9 @@ from codezero.evaluate.dryrun.modules import Module
 from codezero.evaluate.dryrun.named_tuples import NAMED_TUPLE, namedtuple
 from codezero.evaluate.dryrun.objects import Instance
 from codezero.evaluate.dryrun.regular import RE
+from codezero.evaluate.dryrun.type_objects import GENERIC, Annotation
 from codezero.evaluate.dryrun.type_values import COLLECTIONS
-from codezero.evaluate.dryrun.values import GENERIC, Annotation, Builtin, Opaque
+from codezero.evaluate.dryrun.values import Builtin, Opaque
 
 _SHARED = frozenset({range, Decimal, Fraction})
 """Types of which a value is its own copy, besides those of ATOMS."""

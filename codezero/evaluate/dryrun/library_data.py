@@ -12,7 +12,8 @@ from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
 from codezero.evaluate.dryrun.measure import DICTS, NamedTupleValue, measure, to_list, type_name
 from codezero.evaluate.dryrun.methods_containers import moving, paid
 from codezero.evaluate.dryrun.objects import Instance
-from codezero.evaluate.dryrun.values import FIELDS, Builtin, TypeValue
+from codezero.evaluate.dryrun.type_objects import TypeValue
+from codezero.evaluate.dryrun.values import FIELDS, Builtin
 
 _MAX_FORMAT = 200
 _MAX_NESTED = 100

@@ -14,7 +14,8 @@ from codezero.evaluate.dryrun.interpreted import define
 from codezero.evaluate.dryrun.measure import DICTS, NamedTupleValue, type_name
 from codezero.evaluate.dryrun.objects import ORDER, Instance
 from codezero.evaluate.dryrun.scope import is_dunder
-from codezero.evaluate.dryrun.values import FIELDS, Builtin, Hidden, TypeValue
+from codezero.evaluate.dryrun.type_objects import TypeValue
+from codezero.evaluate.dryrun.values import FIELDS, Builtin, Hidden
 
 _MAX_FIELDS = 100
 _MISSING = object()

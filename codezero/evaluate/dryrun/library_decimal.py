@@ -10,7 +10,8 @@ from typing import Any
 
 from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
 from codezero.evaluate.dryrun.text import FORMATTERS
-from codezero.evaluate.dryrun.values import FIELDS, Builtin, Hidden, TypeValue
+from codezero.evaluate.dryrun.type_objects import TypeValue
+from codezero.evaluate.dryrun.values import FIELDS, Builtin, Hidden
 
 _MAX_BITS = 4_096
 _MAX_BYTES = 2_048

@@ -10,7 +10,8 @@ from typing import Any
 from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
 from codezero.evaluate.dryrun.measure import MAX_BITS, checked
 from codezero.evaluate.dryrun.text import FORMATTERS
-from codezero.evaluate.dryrun.values import FIELDS, Builtin, TypeValue
+from codezero.evaluate.dryrun.type_objects import TypeValue
+from codezero.evaluate.dryrun.values import FIELDS, Builtin
 
 _MAX_TEXT = 5_000
 _LONG_EXPONENT = re.compile(r"e[-+]?[\d_]{6}", re.IGNORECASE)

@@ -17,8 +17,9 @@ from codezero.evaluate.dryrun.measure import bound, deque, hashable, lazy, measu
 from codezero.evaluate.dryrun.objects import COMPARISONS, Instance
 from codezero.evaluate.dryrun.operators import BINARY, COMPARE
 from codezero.evaluate.dryrun.sorting import keys_of
+from codezero.evaluate.dryrun.type_objects import TypeValue
 from codezero.evaluate.dryrun.type_values import type_of
-from codezero.evaluate.dryrun.values import Builtin, Function, Hidden, Iterating, Opaque, TypeValue, charged
+from codezero.evaluate.dryrun.values import Builtin, Function, Hidden, Iterating, Opaque, charged
 
 _ADD = BINARY["Add"]
 

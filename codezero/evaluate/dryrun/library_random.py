@@ -10,7 +10,8 @@ from typing import Any
 from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
 from codezero.evaluate.dryrun.measure import MAX_BITS, checked, length, to_list
 from codezero.evaluate.dryrun.modules import PerCase
-from codezero.evaluate.dryrun.values import Builtin, Hidden, TypeValue
+from codezero.evaluate.dryrun.type_objects import TypeValue
+from codezero.evaluate.dryrun.values import Builtin, Hidden
 
 _BYTES = 2_560
 """The size of a generator's state."""

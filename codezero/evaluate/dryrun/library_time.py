@@ -11,7 +11,8 @@ from codezero.evaluate.dryrun.budget import Unsupported, meter
 from codezero.evaluate.dryrun.measure import checked
 from codezero.evaluate.dryrun.named_tuples import NamedTuple
 from codezero.evaluate.dryrun.text import FORMATTERS
-from codezero.evaluate.dryrun.values import FIELDS, Builtin, TypeValue
+from codezero.evaluate.dryrun.type_objects import TypeValue
+from codezero.evaluate.dryrun.values import FIELDS, Builtin
 
 datetime.datetime.strptime("", "")  # imports a module, which a worker cannot do later: it opens no file
 _MAX_TEXT = 200

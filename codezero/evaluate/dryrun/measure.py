@@ -22,7 +22,8 @@ from codezero.evaluate.dryrun.errors import Raised
 from codezero.evaluate.dryrun.objects import Instance, as_index
 from codezero.evaluate.dryrun.order import in_order
 from codezero.evaluate.dryrun.streams import Stream, lines_of
-from codezero.evaluate.dryrun.values import Annotation, Builtin, Function, Iterating, Opaque, TypeValue, Union, charged
+from codezero.evaluate.dryrun.type_objects import Annotation, TypeValue, Union
+from codezero.evaluate.dryrun.values import Builtin, Function, Iterating, Opaque, charged
 
 MAX_NODES = 300_000
 """Most parts of a value that is compared, hashed or printed in one call; shared parts count each time."""

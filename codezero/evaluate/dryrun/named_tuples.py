@@ -9,7 +9,8 @@ from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
 from codezero.evaluate.dryrun.classes import MAX_BASES
 from codezero.evaluate.dryrun.measure import NamedTupleValue, to_list
 from codezero.evaluate.dryrun.text import repr_of
-from codezero.evaluate.dryrun.values import Hidden, Type
+from codezero.evaluate.dryrun.type_objects import Type
+from codezero.evaluate.dryrun.values import Hidden
 
 MAX_FIELDS = 100
 

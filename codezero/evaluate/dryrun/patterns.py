@@ -16,7 +16,8 @@ from codezero.evaluate.dryrun.measure import DICTS, NamedTupleValue, deque, hash
 from codezero.evaluate.dryrun.named_tuples import NamedTuple
 from codezero.evaluate.dryrun.objects import Instance
 from codezero.evaluate.dryrun.operators import equal
-from codezero.evaluate.dryrun.values import Frame, TypeValue
+from codezero.evaluate.dryrun.type_objects import TypeValue
+from codezero.evaluate.dryrun.values import Frame
 
 Captures = list[tuple[Store, Any]]
 Pattern = Callable[[Frame, Any, Captures], Any]

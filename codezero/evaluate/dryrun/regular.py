@@ -17,7 +17,8 @@ from codezero.evaluate.dryrun.integers import Flag
 from codezero.evaluate.dryrun.measure import MATCH, PATTERN, type_name
 from codezero.evaluate.dryrun.regular_patterns import compile_pattern, subject
 from codezero.evaluate.dryrun.text import text_of
-from codezero.evaluate.dryrun.values import FIELDS, Builtin, Iterating, TypeValue, charged
+from codezero.evaluate.dryrun.type_objects import TypeValue
+from codezero.evaluate.dryrun.values import FIELDS, Builtin, Iterating, charged
 
 _MAX_TEMPLATE = 200
 """Most characters of a replacement template, of which `regex` caches 500."""

@@ -14,7 +14,8 @@ from codezero.evaluate.dryrun.items import get_item
 from codezero.evaluate.dryrun.measure import ATOMS, DICTS, SCALARS, NamedTupleValue, checked, measure
 from codezero.evaluate.dryrun.objects import Instance
 from codezero.evaluate.dryrun.order import text_in_order
-from codezero.evaluate.dryrun.values import Builtin, Hidden, Type
+from codezero.evaluate.dryrun.type_objects import Type
+from codezero.evaluate.dryrun.values import Builtin, Hidden
 
 _MAX_WIDTH = 10_000
 """Largest width or precision of a field."""

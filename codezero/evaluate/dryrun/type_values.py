@@ -25,7 +25,8 @@ from codezero.evaluate.dryrun.methods_text import decode, encode
 from codezero.evaluate.dryrun.objects import Instance
 from codezero.evaluate.dryrun.tables import dict_from_keys, new_frozenset, new_set, update_dict
 from codezero.evaluate.dryrun.text import text_of
-from codezero.evaluate.dryrun.values import Builtin, TypeValue
+from codezero.evaluate.dryrun.type_objects import TypeValue
+from codezero.evaluate.dryrun.values import Builtin
 
 _NUMERIC = (int, float, Decimal, Fraction, str, bytes, bytearray)
 _MAX_DIGITS = 5_000

@@ -30,7 +30,7 @@ from codezero.evaluate.dryrun.library import MODULES
 from codezero.evaluate.dryrun.measure import NamedTupleValue
 from codezero.evaluate.dryrun.methods import METHODS, RECORD_METHODS
 from codezero.evaluate.dryrun.modules import Module
-from codezero.evaluate.dryrun.values import Annotation
+from codezero.evaluate.dryrun.type_objects import Annotation
 from tests.unit.evaluate.dryrun.confined import Program, Ran, run_all
 from tests.unit.evaluate.dryrun.hostile_values import KINDS, PRELUDE
 
