@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-SAVES = """
+IS_STOPPED = """
 import time
 from codezero.runtime import stop
 stop.REPEAT_S = {repeat_s}
@@ -18,8 +18,12 @@ with stop.stop_on_signals() as unhurried:
         time.sleep(60)
     except KeyboardInterrupt:
         pass
+"""
+
+
+SAVES = f"""{IS_STOPPED}
     with unhurried():
-        time.sleep({saves_for_s})
+        time.sleep({{saves_for_s}})
         print("saved", flush=True)
 """
 
@@ -51,16 +55,8 @@ with stop.stop_on_signals():
 """
 
 
-FAILS = """
-import time
-from codezero.runtime import stop
-stop.GRACE_S = 1.0
-with stop.stop_on_signals() as unhurried:
-    try:
-        print("runs", flush=True)
-        time.sleep(60)
-    except KeyboardInterrupt:
-        pass
+FAILS = f"""{IS_STOPPED.format(repeat_s=300)}
+    stop.GRACE_S = 1.0
     try:
         with unhurried():
             raise OSError("the disk is full")
