@@ -252,6 +252,7 @@ class Charged:
 
 
 def charged(items: Iterable[Any], width: int = 1) -> Charged:
+    """Returns an iterator over the items that charges for each as `Charged` does."""
     return Charged(iter(items), width)
 
 
